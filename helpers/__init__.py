@@ -1,0 +1,1 @@
+"""Helpers of the DataLoader book: measure, explain and tune a data pipeline."""

@@ -1,0 +1,85 @@
+"""Working on a copy of a loader, so that the reader's own stays as it was."""
+
+import copy
+from collections.abc import Iterable, Iterator
+
+from torch.utils.data import DataLoader, IterableDataset
+
+
+class EndlessSampler:
+    """Yields what the inner (batch) sampler yields, starting over at its end.
+
+    ``sizes`` holds the number of samples of every batch handed out so far.
+    """
+
+    def __init__(self, inner: Iterable) -> None:
+        self.inner = inner
+        self.sizes: list[int] = []
+
+    def __iter__(self) -> Iterator:
+        while True:
+            before = len(self.sizes)
+            for indices in self.inner:
+                self.sizes.append(len(indices) if isinstance(indices, list) else 1)
+                yield indices
+            if len(self.sizes) == before:
+                raise ValueError(
+                    "the loader yields no batch: is batch_size larger than the "
+                    "dataset while drop_last=True?"
+                )
+
+
+def endless(loader: DataLoader) -> tuple[DataLoader, EndlessSampler]:
+    """A copy of a map-style loader that never ends, and its sampler.
+
+    The copy shares dataset, collate function and generator with the original.
+
+    Raises:
+        TypeError: not a DataLoader, or one of an IterableDataset.
+    """
+    require_loader(loader)
+    if isinstance(loader.dataset, IterableDataset):
+        raise TypeError("a stream cannot be made endless: it has no sampler")
+    clone = copy.copy(loader)
+    name = "sampler" if loader.batch_sampler is None else "batch_sampler"
+    sampler = EndlessSampler(getattr(loader, name))
+    # DataLoader refuses these assignments after construction, on purpose;
+    # on a copy that nobody else sees they are safe.
+    object.__setattr__(clone, name, sampler)
+    object.__setattr__(clone, "_iterator", None)
+    return clone, sampler
+
+
+def require_loader(loader: object) -> None:
+    """Refuse what is not a DataLoader, in one line.
+
+    Raises:
+        TypeError: with the type that came instead.
+    """
+    if not isinstance(loader, DataLoader):
+        raise TypeError(
+            f"expected a torch.utils.data.DataLoader, got {type(loader).__name__}"
+        )
+
+
+def close(iterator: Iterator) -> None:
+    """End the workers of a loader's iterator now and wait for them.
+
+    DataLoader has no public way to do this before the epoch ends; this is what
+    its own destructor calls.
+    """
+    shut_down = getattr(iterator, "_shutdown_workers", None)
+    if shut_down is not None:
+        shut_down()
+
+
+def drain_batches(loader: DataLoader) -> int:
+    """Batches to consume before timing: until every one was asked for after
+    the consumer had settled into its pace.
+
+    A full prefetch queue holds ``num_workers * prefetch_factor`` batches that
+    were made while nobody waited, and each worker may be busy with one more.
+    """
+    if loader.num_workers == 0:
+        return 0
+    return loader.num_workers * (loader.prefetch_factor or 0) + loader.num_workers

@@ -1,0 +1,158 @@
+"""The guard: was anybody else using the cores while we measured?
+
+On a shared machine foreign load is the largest error of a timing. The guard
+compares the CPU time the whole machine spent (steal included) with the CPU
+time of this process and its children; what is left over was somebody else's.
+
+Under a container quota the machine-wide figure says nothing, because other
+containers have cores of their own. There the guard adds the CPU time of other
+processes in the container and the time this process tree waited for a core
+without being throttled.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from helpers import machine
+
+#: A window may hold this much foreign CPU time per usable core, in core-seconds
+#: per second: 0.06 of a core on the two-core machine it was tuned on.
+TOLERANCE_PER_CORE = 0.03
+_CORES_AT_LEAST = 2
+
+
+@dataclass(frozen=True)
+class Load:
+    """CPU use during one window, in cores (CPU seconds per second).
+
+    ``own_cores`` is this process and all its descendants, ``main_cores`` this
+    process alone; ``foreign_cores`` is everybody else on the cores we may use,
+    None where the system does not say ("unguarded").
+    """
+
+    wall_s: float
+    own_cores: float
+    main_cores: float
+    foreign_cores: float | None
+    tolerance: float
+
+    @property
+    def accepted(self) -> bool:
+        """Nobody else used more than the tolerance (or nobody could tell)."""
+        return self.foreign_cores is None or self.foreign_cores <= self.tolerance
+
+
+@dataclass(frozen=True)
+class _Reading:
+    at: float
+    own_s: float
+    main_s: float
+    busy_s: float | None
+    unfairly_waited_s: float
+
+
+class LoadMeter:
+    """Measures the load between :meth:`start` and :meth:`stop`.
+
+    Args:
+        root: where ``proc`` and ``sys`` are looked for (tests pass made-up files).
+    """
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._root = root
+        self._process = psutil.Process()
+        self._has_quota = machine.cpu_quota(root) is not None
+        cores = machine.usable_cores(root)
+        self.tolerance = TOLERANCE_PER_CORE * max(_CORES_AT_LEAST, cores)
+
+    def start(self) -> "LoadMeter":
+        """Begin a window; returns the meter."""
+        self._begin = self._read()
+        return self
+
+    def stop(self) -> Load:
+        """End the window.
+
+        Raises:
+            AttributeError: :meth:`start` was not called.
+        """
+        begin, end = self._begin, self._read()
+        wall = end.at - begin.at
+        own = end.own_s - begin.own_s
+        foreign = None
+        if begin.busy_s is not None and end.busy_s is not None:
+            others = max(0.0, end.busy_s - begin.busy_s - own)
+            waited = max(0.0, end.unfairly_waited_s - begin.unfairly_waited_s)
+            foreign = (others + waited) / wall
+        main = end.main_s - begin.main_s
+        return Load(wall, own / wall, main / wall, foreign, self.tolerance)
+
+    def _read(self) -> _Reading:
+        tree = process_tree(self._process)
+        busy, waited = _machine_busy_seconds(), 0.0
+        if self._has_quota:
+            stat = machine.cpu_stat(self._root)
+            busy = None if stat is None else stat.usage_s
+            throttled = 0.0 if stat is None else stat.throttled_s
+            waited = sum(_waited_seconds(p.pid, self._root) for p in tree) - throttled
+        own = sum(_cpu_seconds(process) for process in tree)
+        return _Reading(time.perf_counter(), own, time.process_time(), busy, waited)
+
+
+def process_tree(process: psutil.Process | None = None) -> list[psutil.Process]:
+    """This process (or the given one) and every living descendant."""
+    process = process or psutil.Process()
+    return [process, *process.children(recursive=True)]
+
+
+def own_cpu_seconds() -> float:
+    """CPU seconds used so far by this process and all its descendants."""
+    return sum(_cpu_seconds(process) for process in process_tree())
+
+
+def _cpu_seconds(process: psutil.Process) -> float:
+    # The children_* fields hold descendants that already ended and were waited
+    # for, so the sum over the living tree never loses a worker's time.
+    try:
+        times = process.cpu_times()
+    except psutil.Error:
+        return 0.0
+    return sum(
+        getattr(times, field, 0.0)
+        for field in ("user", "system", "children_user", "children_system")
+    )
+
+
+def _machine_busy_seconds() -> float | None:
+    """CPU seconds spent by anybody, steal included, on the cores we may use."""
+    try:
+        cores = psutil.cpu_times(percpu=True)
+        allowed = (
+            psutil.Process().cpu_affinity()
+            if hasattr(psutil.Process, "cpu_affinity")
+            else range(len(cores))
+        )
+    except (psutil.Error, OSError, NotImplementedError):
+        return None
+    # "user" already holds guest time. The field names differ by system.
+    fields = ("user", "nice", "system", "irq", "softirq", "steal")
+    return sum(
+        getattr(cores[core], field, 0.0)
+        for core in allowed
+        if core < len(cores)
+        for field in fields
+    )
+
+
+def _waited_seconds(pid: int, root: Path) -> float:
+    """Seconds the threads of a process stood in the queue for a core."""
+    waited = 0
+    for task in (root / "proc" / str(pid) / "task").glob("*/schedstat"):
+        try:
+            waited += int(task.read_text().split()[1])
+        except (OSError, IndexError, ValueError):
+            continue  # the thread ended while we looked
+    return waited / 1e9

@@ -1,0 +1,153 @@
+"""How much memory a pipeline takes, counted so that shared pages count once.
+
+The sum of the resident sizes of a process tree counts a page that ten workers
+share ten times. The proportional set size (PSS) divides it among them, so the
+sum over the tree is what the pipeline really costs. Source: proc(5),
+/proc/pid/smaps_rollup. Where the system has no PSS the unique set size (USS)
+is used: it leaves shared pages out and is a lower bound.
+"""
+
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import psutil
+import torch
+
+from helpers import machine
+from helpers.measure.load import process_tree
+
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class ProcessMemory:
+    """Memory of one process, in bytes.
+
+    ``private_bytes`` belong to it alone (USS); ``counted_bytes`` also hold its
+    share of common pages where the system tells (PSS).
+    """
+
+    pid: int
+    counted_bytes: int
+    private_bytes: int
+
+
+@dataclass(frozen=True)
+class MemoryPeak:
+    """Largest values seen while something ran, in bytes.
+
+    Attributes:
+        tree_bytes: PSS (or USS) summed over this process and its descendants.
+        added_bytes: how far ``tree_bytes`` rose above its value at the start.
+        shm_bytes: rise of the space used in ``/dev/shm``; None if there is none.
+        device_bytes: peak allocated on the accelerator; None without one.
+        processes: largest number of processes seen at once.
+        readings: how often the memory was read.
+        kind: ``"PSS"`` or ``"USS"``.
+    """
+
+    tree_bytes: int
+    added_bytes: int
+    shm_bytes: int | None
+    device_bytes: int | None
+    processes: int
+    readings: int
+    kind: str
+
+    def __str__(self) -> str:
+        parts = [
+            f"{self.tree_bytes / MIB:.0f} MiB {self.kind} in {self.processes} "
+            f"process(es), {self.added_bytes / MIB:+.0f} MiB while it ran"
+        ]
+        if self.shm_bytes is not None:
+            parts.append(f"{self.shm_bytes / MIB:.0f} MiB in /dev/shm")
+        if self.device_bytes is not None:
+            parts.append(f"{self.device_bytes / MIB:.0f} MiB on the device")
+        return ", ".join(parts)
+
+
+def peak(run: Callable[[], object], interval_s: float = 0.05) -> MemoryPeak:
+    """Run something and report the most memory the process tree held meanwhile.
+
+    A thread reads the memory every ``interval_s`` seconds, and once more at the
+    end; a shorter spike can be missed. Reading costs CPU time: never time and
+    weigh in the same run.
+
+    Args:
+        run: function of no arguments. What it raises is raised here.
+        interval_s: seconds between two readings.
+    """
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+    sampler = _Sampler(interval_s)
+    with sampler:
+        run()
+        sampler.read()
+    device = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else None
+    trees = [sum(p.counted_bytes for p in reading) for reading in sampler.trees]
+    return MemoryPeak(
+        tree_bytes=max(trees),
+        added_bytes=max(trees) - trees[0],
+        shm_bytes=max(sampler.shm) - sampler.shm[0] if sampler.shm else None,
+        device_bytes=device,
+        processes=max(len(reading) for reading in sampler.trees),
+        readings=len(trees),
+        kind=kind(),
+    )
+
+
+def tree() -> list[ProcessMemory]:
+    """Memory of this process and of every living descendant, this one first."""
+    found = []
+    for process in process_tree():
+        try:
+            memory = process.memory_full_info()
+        except psutil.Error:
+            continue  # it ended while we looked
+        counted = getattr(memory, "pss", memory.uss)
+        found.append(ProcessMemory(process.pid, counted, memory.uss))
+    return found
+
+
+def kind() -> str:
+    """What ``counted_bytes`` means on this system: PSS or USS."""
+    return "PSS" if hasattr(psutil.Process().memory_full_info(), "pss") else "USS"
+
+
+def shm_used() -> int | None:
+    """Bytes in use in ``/dev/shm``, deleted but open files included."""
+    return shutil.disk_usage(machine.SHM).used if machine.SHM.is_dir() else None
+
+
+class _Sampler:
+    """Reads memory in a thread of its own until the ``with`` block ends."""
+
+    def __init__(self, interval_s: float) -> None:
+        self._interval = interval_s
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._lock = threading.Lock()
+        self.trees: list[list[ProcessMemory]] = []
+        self.shm: list[int] = []
+
+    def __enter__(self) -> "_Sampler":
+        self.read()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def read(self) -> None:
+        with self._lock:
+            self.trees.append(tree())
+            used = shm_used()
+            if used is not None:
+                self.shm.append(used)
+
+    def _watch(self) -> None:
+        while not self._done.wait(self._interval):
+            self.read()

@@ -1,0 +1,62 @@
+"""Fixtures that several unit tests share."""
+
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+_BUSY = """
+import os, sys, time
+if os.fork():
+    os._exit(0)          # the grandchild is adopted: it is not our descendant
+print(os.getpid(), flush=True)
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    pass
+"""
+
+
+@pytest.fixture
+def busy_stranger():
+    """A process that burns one core and is no descendant of this one."""
+    if not hasattr(__import__("os"), "fork"):
+        pytest.skip("a process is made a stranger by fork, which is not here")
+    starter = subprocess.Popen(
+        [sys.executable, "-c", _BUSY], stdout=subprocess.PIPE, text=True
+    )
+    stranger = psutil.Process(int(starter.stdout.readline()))
+    starter.wait()
+    time.sleep(0.2)  # until it has left its start-up behind
+    yield stranger
+    stranger.kill()
+    starter.stdout.close()
+
+
+@pytest.fixture(autouse=True)
+def no_process_left():
+    """Every test ends the processes that it started."""
+    before = _children()
+    yield
+    deadline = time.monotonic() + 10
+    while (left := _children() - before) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left, f"processes left behind: {left}"
+
+
+def _children() -> set[psutil.Process]:
+    return {
+        child
+        for child in psutil.Process().children(recursive=True)
+        if not _is_service(child)
+    }
+
+
+def _is_service(process: psutil.Process) -> bool:
+    """Python's own helpers of multiprocessing live until the interpreter ends."""
+    try:
+        words = " ".join(process.cmdline())
+    except psutil.Error:
+        return True
+    return "resource_tracker" in words or "forkserver" in words

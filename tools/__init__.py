@@ -1,0 +1,1 @@
+"""Tools that keep the book in order: canonical notebooks, checks, settings."""
