@@ -22,6 +22,7 @@ from helpers.measure.timing import compare
 from helpers.pipeline.datasets import HeavyTailed
 
 BATCH = 8
+PRECISION = 0.035
 _BUSY = "import time; end = time.time() + 120\nwhile time.time() < end: pass"
 
 
@@ -46,7 +47,12 @@ def loader(decodings: int, workers: int = 1) -> DataLoader:
 def ratio(decodings: tuple[int, int], seed: int, budget_s: float) -> Ratio:
     """Rate of the second loader divided by that of the first."""
     first, second = (partial(loader, count) for count in decodings)
-    result = compare({"first": first, "second": second}, seed=seed, budget_s=budget_s)
+    result = compare(
+        {"first": first, "second": second},
+        precision=PRECISION,
+        seed=seed,
+        budget_s=budget_s,
+    )
     return result.ratio("second")
 
 
@@ -56,7 +62,7 @@ def same_against_same(runs: int, budget_s: float) -> list[Bar]:
         seen = ratio((20, 20), seed, budget_s)
         half_widths.append((seen.high - seen.low) / 2)
         covered += seen.low <= 1 <= seen.high
-        tqdm.write(f"A/A run {seed + 1}: {seen}, {seen.verdict}")
+        tqdm.write(f"A/A run {seed + 1}: {_words(seen)}")
     return [
         Bar("A/A median half-width", 100 * statistics.median(half_widths), 4, "%"),
         Bar("A/A interval covers 1", covered / runs, 0.9, "of runs", at_least=True),
@@ -68,10 +74,14 @@ def ten_percent(runs: int, budget_s: float) -> list[Bar]:
     for seed in tqdm(range(runs), desc="10 % difference"):
         seen = ratio((20, 22), seed, budget_s)
         found += seen.verdict == "smaller"
-        tqdm.write(f"10 % run {seed + 1}: {seen}, {seen.verdict}")
+        tqdm.write(f"10 % run {seed + 1}: {_words(seen)}")
     return [
         Bar("true 10 % difference found", found / runs, 0.9, "of runs", at_least=True)
     ]
+
+
+def _words(seen: Ratio) -> str:
+    return f"{seen.value:.3f} ({seen.low:.3f} to {seen.high:.3f}), {seen.rounds} rounds"
 
 
 def guard(windows: int) -> list[Bar]:

@@ -104,7 +104,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-              # else a stray random.py beside the caller is found
+            cwd=_PACKAGE_PARENT,  # else a stray random.py beside the caller is found
             env=_environment(),
         )
 

@@ -1,8 +1,12 @@
 """Working on a copy of a loader, so that the reader's own stays as it was."""
 
+import contextlib
 import copy
+import random
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 
@@ -29,25 +33,52 @@ class EndlessSampler:
                 )
 
 
-def endless(loader: DataLoader) -> tuple[DataLoader, EndlessSampler]:
-    """A copy of a map-style loader that never ends, and its sampler.
+def detached(loader: DataLoader) -> DataLoader:
+    """A copy that shares the dataset; samplers and generator are copied too.
 
-    The copy shares dataset, collate function and generator with the original.
+    Iterating over the copy moves no generator and no sampler of the original.
+
+    Raises:
+        TypeError: not a DataLoader.
+    """
+    require_loader(loader)
+    clone = copy.copy(loader)
+    # One memo for all, so that what they share they go on sharing.
+    memo = {id(loader.dataset): loader.dataset}
+    # DataLoader refuses these assignments after construction, on purpose;
+    # on a copy that nobody else sees they are safe.
+    for name in ("batch_sampler", "sampler", "generator"):
+        value = copy.deepcopy(getattr(loader, name), memo)
+        object.__setattr__(clone, name, value)
+    object.__setattr__(clone, "_iterator", None)
+    return clone
+
+
+def endless(loader: DataLoader) -> tuple[DataLoader, EndlessSampler]:
+    """A detached copy of a map-style loader that never ends, and its sampler.
 
     Raises:
         TypeError: not a DataLoader, or one of an IterableDataset.
     """
-    require_loader(loader)
+    clone = detached(loader)
     if isinstance(loader.dataset, IterableDataset):
         raise TypeError("a stream cannot be made endless: it has no sampler")
-    clone = copy.copy(loader)
     name = "sampler" if loader.batch_sampler is None else "batch_sampler"
-    sampler = EndlessSampler(getattr(loader, name))
-    # DataLoader refuses these assignments after construction, on purpose;
-    # on a copy that nobody else sees they are safe.
+    sampler = EndlessSampler(getattr(clone, name))
     object.__setattr__(clone, name, sampler)
-    object.__setattr__(clone, "_iterator", None)
     return clone, sampler
+
+
+@contextlib.contextmanager
+def preserved_random_state() -> Iterator[None]:
+    """Put the global generators of torch, numpy and ``random`` back afterwards."""
+    python, legacy = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng():
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(legacy)
 
 
 def require_loader(loader: object) -> None:

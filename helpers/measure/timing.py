@@ -7,6 +7,7 @@ somebody else used the cores, and compare variants only within rounds.
 
 import contextlib
 import gc
+import itertools
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -54,6 +55,7 @@ class Protocol:
     """How often and how carefully every variant is timed; see :func:`compare`."""
 
     rounds: int
+    precision: float | None
     retries: int
     budget_s: float
     threads: int
@@ -196,6 +198,7 @@ def compare(
     rounds: int = 6,
     window_s: float = 0.8,
     min_batches: int = 8,
+    precision: float | None = None,
     retries: int = 6,
     budget_s: float = 60.0,
     threads: int = 1,
@@ -211,7 +214,9 @@ def compare(
     Args:
         variants: name -> function of no arguments that makes a DataLoader.
         step: what the training loop does with a batch; default nothing.
-        rounds: how often every variant is timed.
+        rounds: how often every variant is timed, at least.
+        precision: go on until half the width of every interval is at most this
+            share of the ratio, or the budget is spent; None stops at ``rounds``.
         window_s: seconds of steady period per window.
         min_batches: at least so many batches per window.
         retries: how often a window disturbed by other programs is repeated.
@@ -232,7 +237,7 @@ def compare(
     def window(make: Callable[[], DataLoader]) -> Window:
         return loader_window(make(), step or _ignore, window_s, min_batches)
 
-    protocol = Protocol(rounds, retries, budget_s, threads, seed)
+    protocol = Protocol(rounds, precision, retries, budget_s, threads, seed)
     return _run_rounds(variants, window, protocol)
 
 
@@ -243,6 +248,7 @@ def compare_calls(
     rounds: int = 6,
     window_s: float = 0.8,
     warm_up: bool = True,
+    precision: float | None = None,
     retries: int = 6,
     budget_s: float = 60.0,
     threads: int = 1,
@@ -264,7 +270,7 @@ def compare_calls(
     def window(call: Callable[[], object]) -> Window:
         return _call_window(call, samples, window_s, warm_up)
 
-    protocol = Protocol(rounds, retries, budget_s, threads, seed)
+    protocol = Protocol(rounds, precision, retries, budget_s, threads, seed)
     return _run_rounds(variants, window, protocol)
 
 
@@ -275,28 +281,54 @@ def _run_rounds(
 ) -> Comparison:
     if not variants:
         raise ValueError("nothing to compare: variants is empty")
-    order, rows, notes = random.Random(protocol.seed), [], ()
-    began, budget, rounds = time.perf_counter(), protocol.budget_s, protocol.rounds
-    windows = rounds * len(variants)
+    order, rows, note = random.Random(protocol.seed), [], None
+    began, windows = time.perf_counter(), protocol.rounds * len(variants)
     with steady_conditions(protocol.threads), _progress(windows) as bar:
-        for number in range(rounds):
+        for number in itertools.count():
             elapsed = time.perf_counter() - began
-            if number and elapsed * (number + 1) / number > budget:
-                notes = (f"stopped at the budget of {budget:g} s",)
+            if _precise_enough(rows, number, variants, protocol):
                 break
+            if number and elapsed * (number + 1) / number > protocol.budget_s:
+                note = f"stopped at the budget of {protocol.budget_s:g} s"
+                break
+            bar.total = max(windows, (number + 1) * len(variants))
             # Retries may use the time set aside for the rounds so far, no more.
-            deadline = began + budget * (number + 1) / rounds
+            share = min(1.0, (number + 1) / protocol.rounds)
             for name in order.sample(list(variants), len(variants)):
                 kept, attempts = _undisturbed(
                     lambda make=variants[name]: window(make),
                     protocol.retries,
-                    deadline,
+                    began + protocol.budget_s * share,
                 )
                 rows.append(_row(name, number, kept, attempts))
                 bar.update()
+    return _comparison(rows, variants, protocol, note)
+
+
+def _precise_enough(
+    rows: list[dict], number: int, variants: Mapping[str, Callable], protocol: Protocol
+) -> bool:
+    """Enough rounds are done, and every ratio is as narrow as was asked for."""
+    if number < protocol.rounds:
+        return False
+    if protocol.precision is None or len(variants) == 1:
+        return True
+    seen = _comparison(rows, variants, protocol, None)
+    first, *others = seen.variants
+    ratios = [seen.ratio(name, first) for name in others]
+    widest = max((ratio.high - ratio.low) / 2 / ratio.value for ratio in ratios)
+    return widest <= protocol.precision
+
+
+def _comparison(
+    rows: list[dict],
+    variants: Mapping[str, Callable],
+    protocol: Protocol,
+    note: str | None,
+) -> Comparison:
     frame = pd.DataFrame(rows)
     frame["variant"] = pd.Categorical(frame["variant"], categories=list(variants))
-    return Comparison(frame, protocol.threads, notes=notes)
+    return Comparison(frame, protocol.threads, notes=(note,) if note else ())
 
 
 def _undisturbed(
@@ -441,11 +473,11 @@ def steady_conditions(threads: int = 1) -> Iterator[None]:
     """Hold still what would disturb a timing, and put it back afterwards.
 
     Sets the intra-op threads of the main process, keeps the garbage collector
-    from running, and restores torch's global random state, from which every
-    new loader iterator draws.
+    from running, and restores the global random states: every new loader
+    iterator draws from torch's.
     """
     threads_before, collecting = torch.get_num_threads(), gc.isenabled()
-    with torch.random.fork_rng(devices=[]):
+    with copies.preserved_random_state():
         torch.set_num_threads(threads)
         gc.collect()
         gc.freeze()

@@ -4,13 +4,18 @@ Each returns ``(figure, alt)`` for
 :func:`helpers.page.show.figure`.
 """
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 
 from helpers.page import style
+
+# What fits into the width of a figure in bold type.
+_TITLE_CHARACTERS = 72
 
 
 class EstimateLike(Protocol):
@@ -47,7 +52,13 @@ def sweep(
     limits, curves = limits or {}, curves or {}
     figure, axes = style.axes(1, len(panels), height_in=3.2, squeeze=False)
     with style.look():
-        figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+        figure.suptitle(
+            textwrap.fill(title, _TITLE_CHARACTERS),
+            x=0.01,
+            ha="left",
+            fontsize=11,
+            fontweight="bold",
+        )
         for number, (name, (settings, values)) in enumerate(panels.items()):
             panel = axes[0][number]
             _points(panel, settings, values, number)
@@ -58,7 +69,8 @@ def sweep(
                 _limit(panel, settings[0], *limits[name])
             if name in curves:
                 _curve(panel, settings, curves[name])
-            panel.set_ylim(bottom=0)
+            panel.set_ylim(0, 1.15 * panel.get_ylim()[1])
+            panel.yaxis.set_major_formatter(EngFormatter(sep=" "))
         axes[0][0].set_ylabel(y_label)
     words = [f"{name}: {_in_words(x, y)}" for name, (x, y) in panels.items()]
     words += [
@@ -98,7 +110,7 @@ def bars(
         axes.invert_yaxis()
         axes.grid(False, axis="y")
         axes.set_xlabel(x_label)
-        axes.set_title(title)
+        axes.set_title(textwrap.fill(title, _TITLE_CHARACTERS))
     return figure, f"{title}. {x_label}: {_in_words(names, values)}."
 
 
@@ -124,7 +136,7 @@ def columns(
         axes.grid(False, axis="x")
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
-        axes.set_title(title)
+        axes.set_title(textwrap.fill(title, _TITLE_CHARACTERS))
     return figure, f"{title}. {y_label} by {x_label}: {_plain(heights)}."
 
 

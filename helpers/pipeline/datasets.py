@@ -1,16 +1,20 @@
 """The datasets that the chapters study, each with one clear kind of cost."""
 
+import contextlib
 import io
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import BinaryIO
+from unittest import mock
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
-from torch.utils.data import Dataset, default_collate, get_worker_info
+from torch.utils.data import DataLoader, Dataset, default_collate, get_worker_info
 
 IMAGE_SUFFIXES = (".jpeg", ".jpg", ".png")
 
@@ -55,6 +59,13 @@ class ClassFolderImages(Dataset):
         return self.transform(image), int(self.labels[index])
 
 
+class ClassFolderBulk(ClassFolderImages):
+    """:class:`ClassFolderImages` with a bulk method that has nothing to save."""
+
+    def __getitems__(self, indices: list[int]) -> list[tuple[Tensor, int]]:
+        return [self[index] for index in indices]
+
+
 class EagerImages(Dataset):
     """The same images, all decoded in ``__init__``. Shown because it is common.
 
@@ -64,14 +75,37 @@ class EagerImages(Dataset):
 
     def __init__(self, root: str | Path) -> None:
         lazy = ClassFolderImages(root)
-        self.classes = lazy.classes
-        self.samples = [lazy[index] for index in range(len(lazy))]
+        self.classes, self.labels = lazy.classes, lazy.labels
+        paths = [lazy.root / str(file) for file in lazy.files]
+        self.images = [np.array(read_image(path)) for path in paths]
 
     def __len__(self) -> int:
-        return len(self.samples)
+        return len(self.images)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        return self.samples[index]
+        return to_tensor(self.images[index]), int(self.labels[index])
+
+
+class OneTensorImages(Dataset):
+    """The same images, decoded once into one uint8 tensor; all of one size.
+
+    torch moves a tensor into shared memory when it is sent to a worker, so all
+    workers read the same pixels, however they are started.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        lazy = ClassFolderImages(root)
+        self.classes, self.labels = lazy.classes, lazy.labels
+        shape = lazy[0][0].shape
+        self.images = torch.empty(len(lazy), *shape, dtype=torch.uint8)
+        for index in range(len(lazy)):
+            self.images[index] = lazy[index][0]
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        return self.images[index], int(self.labels[index])
 
 
 class InMemory(Dataset):
@@ -169,6 +203,166 @@ def witness_collate(samples: list[dict[str, int]]) -> dict[str, Tensor]:
     return {**default_collate(samples), "collate_pid": torch.tensor(os.getpid())}
 
 
+class CachingWitness(Dataset):
+    """Keeps what it has fetched, and says for every sample if it had it already.
+
+    Keys: ``index`` and ``hit``. The dictionary ``cache`` belongs to the process
+    that fills it.
+    """
+
+    def __init__(self, samples: int = 8) -> None:
+        self.samples = samples
+        self.cache: dict[int, dict[str, int]] = {}
+
+    def __len__(self) -> int:
+        return self.samples
+
+    def __getitem__(self, index: int) -> dict[str, int]:
+        if index in self.cache:
+            return {**self.cache[index], "hit": 1}
+        self.cache[index] = {"index": index, "hit": 0}
+        return self.cache[index]
+
+
+class FirstFrames(Dataset):
+    """Makes a whole clip per sample, as a video decoder does; gives one frame.
+
+    Args:
+        clips: how many samples.
+        frames: per clip.
+        shape: of one frame, float32.
+        clone: give the frame a storage of its own, instead of a view into the
+            clip.
+    """
+
+    def __init__(
+        self,
+        clips: int = 64,
+        frames: int = 32,
+        shape: Sequence[int] = (3, 64, 64),
+        clone: bool = False,
+    ) -> None:
+        self.clips, self.frames = clips, frames
+        self.shape, self.clone = tuple(shape), clone
+
+    def __len__(self) -> int:
+        return self.clips
+
+    def __getitem__(self, index: int) -> Tensor:
+        clip = torch.full((self.frames, *self.shape), float(index))
+        first = clip[0]
+        return first.clone() if self.clone else first
+
+
+class PerProcess:
+    """Something that every process must open for itself, such as a file.
+
+    ``get()`` opens it when a process asks for the first time. A handle that a
+    forked process inherits is neither used nor closed (SQLite forbids both),
+    and none is pickled.
+
+    Args:
+        open_it: a function that can be pickled, such as ``open``.
+        arguments: of that function.
+    """
+
+    def __init__(self, open_it: Callable[..., object], *arguments: object) -> None:
+        self.open_it, self.arguments = open_it, arguments
+        self.handles: dict[int, object] = {}
+
+    def get(self) -> object:
+        """The handle of this process."""
+        process = os.getpid()
+        if process not in self.handles:
+            self.handles[process] = self.open_it(*self.arguments)
+        return self.handles[process]
+
+    def close(self) -> None:
+        """Close the handle of this process, if it has one."""
+        handle = self.handles.pop(os.getpid(), None)
+        if handle is not None:
+            handle.close()
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "handles": {}}
+
+
+class Records(Dataset):
+    """Rows of a binary file, read one by one: int64 [8].
+
+    Args:
+        path: a file written by :func:`write_records`.
+        rows: how many of them to hand out, from the start of the file.
+    """
+
+    def __init__(self, path: str | Path, rows: int) -> None:
+        self.rows = rows
+        self.file = PerProcess(open, str(path), "rb")
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __getitem__(self, index: int) -> Tensor:
+        return read_record(self.file.get(), index)
+
+
+class RecordsOpenedEarly(Records):
+    """Broken on purpose: opens the file in ``__init__``, for all processes."""
+
+    def __init__(self, path: str | Path, rows: int) -> None:
+        self.rows = rows
+        self.file = open(path, "rb")  # noqa: SIM115
+
+    def __getitem__(self, index: int) -> Tensor:
+        return read_record(self.file, index)
+
+
+class RecordsOpenedOnce(Records):
+    """Half mended: opens the file at the first sample, in whatever process."""
+
+    def __init__(self, path: str | Path, rows: int) -> None:
+        self.path, self.rows = str(path), rows
+        self.file = None
+
+    def __getitem__(self, index: int) -> Tensor:
+        if self.file is None:
+            self.file = open(self.path, "rb")  # noqa: SIM115
+        return read_record(self.file, index)
+
+
+class SqliteRows(Dataset):
+    """Rows of a database, one query each: float32 [values] and a label.
+
+    Args:
+        path: a file written by :func:`write_sqlite`.
+        rows: how many it holds.
+    """
+
+    def __init__(self, path: str | Path, rows: int) -> None:
+        self.rows = rows
+        self.database = PerProcess(sqlite3.connect, str(path))
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        query = "SELECT content, label FROM sample WHERE id = ?"
+        content, label = self.database.get().execute(query, (index,)).fetchone()
+        return _floats(content), label
+
+
+class SqliteRowsBulk(SqliteRows):
+    """:class:`SqliteRows` that asks for a whole batch in one query."""
+
+    def __getitems__(self, indices: list[int]) -> list[tuple[Tensor, int]]:
+        marks = ",".join("?" * len(indices))
+        query = f"SELECT id, content, label FROM sample WHERE id IN ({marks})"
+        rows = self.database.get().execute(query, indices)
+        # A database answers in an order of its own, and once per number.
+        found = {index: (_floats(content), label) for index, content, label in rows}
+        return [found[index] for index in indices]
+
+
 class HeavyTailed(Dataset):
     """Decodes one JPEG a varying number of times: few samples cost very much.
 
@@ -200,6 +394,17 @@ class HeavyTailed(Dataset):
         for _ in range(self.decodings[index]):
             image = Image.open(io.BytesIO(self.jpeg)).convert("RGB")
         return to_tensor(image), index % 10
+
+
+def getitem_calls(loader: DataLoader) -> int:
+    """How often a loader without workers calls ``__getitem__`` in one epoch."""
+    kind = type(loader.dataset)
+    original = kind.__getitem__
+    with mock.patch.object(kind, "__getitem__", autospec=True) as spy:
+        spy.side_effect = original
+        for _ in loader:
+            pass
+    return spy.call_count
 
 
 def find_classes(root: Path) -> list[str]:
@@ -263,10 +468,41 @@ def read_image(path: Path) -> Image.Image:
         raise OSError(f"cannot read image {path}: {error}") from error
 
 
-def to_tensor(image: Image.Image) -> Tensor:
-    """PIL image to uint8 tensor [3, height, width]."""
+def to_tensor(image: Image.Image | np.ndarray) -> Tensor:
+    """Image, or uint8 array [height, width, 3], to uint8 tensor [3, height, width]."""
     # A copy, because torch wants memory that it may write to.
     return torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous()
+
+
+def write_records(path: str | Path, rows: int) -> Tensor:
+    """Write a file for :class:`Records` and give its contents, int64 [rows, 8]."""
+    table = torch.arange(8 * rows).view(rows, 8)
+    table.numpy().tofile(path)
+    return table
+
+
+def read_record(file: BinaryIO, index: int) -> Tensor:
+    """Row number ``index`` of an open file of records."""
+    file.seek(8 * 8 * index)
+    return torch.frombuffer(bytearray(file.read(8 * 8)), dtype=torch.int64)
+
+
+def write_sqlite(path: str | Path, rows: int, values: int = 64, seed: int = 0) -> None:
+    """Write a database for :class:`SqliteRows`."""
+    contents = np.random.default_rng(seed).random((rows, values), np.float32)
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute(
+            "CREATE TABLE sample (id INTEGER PRIMARY KEY, content BLOB, label INTEGER)"
+        )
+        database.executemany(
+            "INSERT INTO sample VALUES (?, ?, ?)",
+            ((i, content.tobytes(), i % 10) for i, content in enumerate(contents)),
+        )
+
+
+def _floats(content: bytes) -> Tensor:
+    """The float32 values in some bytes, in memory that may be written to."""
+    return torch.frombuffer(bytearray(content), dtype=torch.float32)
 
 
 def check_batch(

@@ -42,7 +42,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def address():
     """Address of the built book."""
     if not (BUILT / "index.html").is_file():
@@ -56,9 +56,13 @@ def address():
         thread.join()
 
 
-@pytest.fixture(scope="session")
-def browser():
-    """A headless Chromium or Chrome of this machine."""
+@pytest.fixture(scope="module")
+def browser(address):
+    """A headless Chromium or Chrome of this machine; started for a built book only.
+
+    It ends with the module: its driver is a child process, and other tests
+    look for children that were left behind.
+    """
     playwright = pytest.importorskip("playwright.sync_api")
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:

@@ -213,6 +213,26 @@ def test_faults_show_no_period():
     assert len(set(np.diff(broken))) > 1
 
 
+# Difficulty
+
+
+def test_difficulty_shrinks_tilts_and_clutters():
+    sides, wide, scraps = [], [], []
+    for difficulty in (0.0, 0.5, 1.0):
+        scenes = [
+            plan_scene("arrow", "red", (200, 200), difficulty, np.random.default_rng(n))
+            for n in range(60)
+        ]
+        boxes = [piece.box for scene in scenes for piece in scene.objects]
+        spans = [(right - left, low - high) for left, high, right, low in boxes]
+        sides.append(statistics.mean(max(span) for span in spans))
+        wide.append(sum(across > down for across, down in spans))
+        scraps.append(statistics.mean(len(scene.scraps) for scene in scenes))
+    assert sides[0] > 1.1 * sides[1] > 1.2 * sides[2]
+    assert wide[0] == 0 < wide[1] and wide[2] > len(boxes) / 4
+    assert scraps[0] == 0 < scraps[1] < scraps[2]
+
+
 # Boxes
 
 

@@ -2,6 +2,7 @@
 
 import math
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,11 @@ def test_death_of_a_process_is_said_in_one_line():
     assert "\n" not in str(caught.value)
 
 
+def test_ctrl_c_is_left_to_the_parent():
+    found = list(workers.run(signal.raise_signal, [signal.SIGINT] * 2, 2))
+    assert found == [None, None]
+
+
 def test_processes_end_when_the_caller_stops_early():
     results = workers.run(math.sqrt, [1.0] * 1000, 2)
     next(results)
@@ -64,10 +70,8 @@ def test_runs_from_a_script_without_main_guard_and_with_threads(tmp_path):
         f"import sys; sys.path[0] = {str(ROOT)!r}\n"
         "import math, threading\n"
         "from data_gen import workers\n"
-        "stop = threading.Event()\n"
-        "threading.Thread(target=stop.wait).start()\n"
+        "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
         "print(list(workers.run(math.sqrt, [4.0, 9.0], 2)))\n"
-        "stop.set()\n"
     )
     run = subprocess.run(
         [sys.executable, script], cwd=tmp_path, capture_output=True, text=True

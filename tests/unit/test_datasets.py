@@ -1,5 +1,8 @@
 """Datasets: order, labels, and errors that name what is wrong."""
 
+import os
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -8,14 +11,25 @@ from torch.utils.data import DataLoader
 
 from helpers.pipeline import transforms
 from helpers.pipeline.datasets import (
+    CachingWitness,
     ClassFolderImages,
     EagerImages,
+    FirstFrames,
     HeavyTailed,
     InMemory,
     InMemoryBulk,
     LatencyBound,
+    OneTensorImages,
+    PerProcess,
+    Records,
+    RecordsOpenedEarly,
+    RecordsOpenedOnce,
+    SqliteRows,
+    SqliteRowsBulk,
     check_batch,
     to_tensor,
+    write_records,
+    write_sqlite,
 )
 
 
@@ -70,8 +84,9 @@ def _gradient() -> Image.Image:
     return Image.fromarray(np.arange(32 * 32 * 3, dtype=np.uint8).reshape(32, 32, 3))
 
 
-def test_eager_images_are_the_same_images(root):
-    lazy, eager = ClassFolderImages(root), EagerImages(root)
+@pytest.mark.parametrize("kind", [EagerImages, OneTensorImages])
+def test_images_decoded_early_are_the_same_images(root, kind):
+    lazy, eager = ClassFolderImages(root), kind(root)
     assert len(lazy) == len(eager)
     for index in range(len(lazy)):
         assert torch.equal(lazy[index][0], eager[index][0])
@@ -168,3 +183,86 @@ def test_to_tensor_keeps_pixel_positions():
     tensor = to_tensor(image)
     assert tensor.shape == (3, 2, 3)
     assert tensor[:, 1, 2].tolist() == [1, 2, 3]
+
+
+def test_cache_belongs_to_the_process_that_fills_it():
+    dataset = CachingWitness(3)
+    assert [dataset[i]["hit"] for i in (0, 1, 0)] == [0, 0, 1]
+    assert sorted(dataset.cache) == [0, 1]
+
+
+def test_first_frame_is_a_view_of_the_clip_unless_cloned():
+    view, own = (FirstFrames(frames=4, clone=clone)[3] for clone in (False, True))
+    assert torch.equal(view, own)
+    assert view.untyped_storage().nbytes() == 4 * own.untyped_storage().nbytes()
+
+
+def test_per_process_opens_once_and_pickles_no_handle(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    file = PerProcess(open, path, "rb")
+    assert file.get() is file.get()
+    assert pickle.loads(pickle.dumps(file)).get().read() == b"content"
+    opened = file.get()
+    file.close()
+    file.close()
+    assert opened.closed and file.get() is not opened
+
+
+@pytest.fixture
+def records(tmp_path):
+    """The path of a file of records, and its first 1024 rows."""
+    path = tmp_path / "records.bin"
+    return path, write_records(path, 4096)[:1024]
+
+
+needs_fork = pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="this system cannot fork"
+)
+
+
+def _read(dataset):
+    workers = {"num_workers": 2, "multiprocessing_context": "fork"}
+    return torch.cat(list(DataLoader(dataset, batch_size=16, **workers)))
+
+
+@needs_fork
+@pytest.mark.parametrize("read_before", [False, True])
+def test_records_are_right_in_forked_workers(records, read_before):
+    path, table = records
+    dataset = Records(path, len(table))
+    if read_before:
+        assert torch.equal(dataset[3], table[3])
+    assert torch.equal(_read(dataset), table)
+
+
+@needs_fork
+def test_one_file_shared_by_forked_workers_gives_wrong_records(records):
+    path, table = records
+    once = RecordsOpenedOnce(path, len(table))
+    assert torch.equal(_read(once), table)
+    once[0]
+    assert not torch.equal(_read(once), table)
+    early = RecordsOpenedEarly(path, len(table))
+    assert torch.equal(early[7], table[7])
+    assert not torch.equal(_read(early), table)
+
+
+def test_only_a_file_opened_per_process_can_be_pickled(records):
+    path, table = records
+    good, early = Records(path, len(table)), RecordsOpenedEarly(path, len(table))
+    assert torch.equal(good[1], table[1])
+    assert torch.equal(pickle.loads(pickle.dumps(good))[1], table[1])
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(early)
+
+
+def test_one_query_gives_the_samples_in_the_order_asked_for(tmp_path):
+    write_sqlite(tmp_path / "rows.db", rows=20, values=4)
+    single = SqliteRows(tmp_path / "rows.db", 20)
+    bulk = SqliteRowsBulk(tmp_path / "rows.db", 20)
+    indices = [7, 3, 3, 19, 0]
+    for (values, label), index in zip(bulk.__getitems__(indices), indices, strict=True):
+        assert torch.equal(values, single[index][0])
+        assert label == single[index][1] == index % 10
+    assert single[7][0].shape == (4,)
