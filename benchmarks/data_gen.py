@@ -84,7 +84,8 @@ def speed(images: int, wanted: int) -> list[Bar]:
         rounds.append(timed_round(spec))
         print(f"{images} pictures: {rounds[-1]}", flush=True)
     used = [r for r in rounds if r.quiet] or rounds
-    print(f"{sum(r.quiet for r in used)} of the {len(used)} rounds used were quiet")
+    if not used[0].quiet:
+        print("no round was quiet: these ratios say little; run it alone")
     speed_up = statistics.median(r.one / r.two for r in used)
     beyond = statistics.median(r.one / r.alone for r in used)
     beyond_two = statistics.median(2 * r.two / r.alone for r in used)

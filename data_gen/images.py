@@ -83,7 +83,7 @@ class ImageSpec:
         difficulty: 0 (large, clear shapes) to 1 (small, tilted, faded shapes among
             scraps of paper).
         broken: share of the files that are damaged, 0 to 1: a third each cut short,
-            empty, and all black. The share holds in each class to about one file.
+            empty, and all black. The share holds in each class to two files.
         seed: 0 to 2**32 - 1.
     """
 

@@ -113,7 +113,7 @@ class _Worker:
             pickle.dump((function, job), self._process.stdin)
             self._process.stdin.flush()
             done, answer = pickle.load(self._process.stdout)
-        except (EOFError, BrokenPipeError):
+        except (EOFError, OSError, pickle.UnpicklingError):
             raise self._death() from None
         if not done:
             raise answer

@@ -1,6 +1,7 @@
 """The canonical tool executes, refuses, rewrites, and says what it did."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -36,6 +37,7 @@ def tool(*arguments):
     return subprocess.run(
         [sys.executable, "-m", "tools.canonical", *map(str, arguments)],
         cwd=notebooks.ROOT,
+        env=os.environ | {"BOOK_MODE": "full"},  # as it is outside the tests
         capture_output=True,
         text=True,
         check=False,

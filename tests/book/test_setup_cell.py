@@ -93,12 +93,14 @@ def git(*arguments: str, folder: Path) -> None:
 
 @pytest.fixture
 def address(tmp_path):
-    """A git repository of the book with a tag."""
+    """A git repository of the book with a tag, and something newer that is broken."""
     book = make_book(tmp_path / "published")
     git("init", "-q", folder=book)
     git("add", ".", folder=book)
     git("commit", "-q", "-m", "book", folder=book)
     git("tag", "v1", folder=book)
+    (book / "helpers/settings.py").write_text("raise SystemExit('not the release')")
+    git("commit", "-q", "-a", "-m", "newer", folder=book)
     return book.as_uri()
 
 
