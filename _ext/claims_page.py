@@ -181,9 +181,12 @@ def _list(chapter: Chapter) -> nodes.Node:
         sign, words, css = _VERDICTS[claim["verdict"]]
         verdict = nodes.strong("", f"{sign} {claim['kind']}, {words}.")
         sentence = nodes.paragraph("", "", verdict, nodes.Text(f" {claim['text']}"))
-        detail = nodes.paragraph("", claim["detail"], classes=["book-claim-detail"])
-        classes = ["book-claim", f"book-claim-{css}"]
-        items += nodes.list_item("", sentence, detail, classes=classes)
+        item = nodes.list_item(
+            "", sentence, classes=["book-claim", f"book-claim-{css}"]
+        )
+        if claim["detail"]:
+            item += nodes.paragraph("", claim["detail"], classes=["book-claim-detail"])
+        items += item
     return items
 
 

@@ -124,7 +124,7 @@ def _tree_bytes(process: psutil.Process) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--images", type=int, default=400, help="in a timed set")
+    parser.add_argument("--images", type=int, default=1000, help="in a timed set")
     parser.add_argument("--rounds", type=int, default=3, help="quiet ones")
     parser.add_argument("--many", type=int, default=10_000, help="for the memory")
     options = parser.parse_args()

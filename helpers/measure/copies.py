@@ -43,8 +43,9 @@ def detached(loader: DataLoader) -> DataLoader:
     """
     require_loader(loader)
     clone = copy.copy(loader)
-    # One memo for all, so that what they share they go on sharing.
-    memo = {id(loader.dataset): loader.dataset}
+    # One memo for all, so that what they share they go on sharing. Samplers may
+    # hold the dataset, or the one inside a Subset.
+    memo = {id(part): part for part in _nested(loader.dataset)}
     # DataLoader refuses these assignments after construction, on purpose;
     # on a copy that nobody else sees they are safe.
     for name in ("batch_sampler", "sampler", "generator"):
@@ -52,6 +53,15 @@ def detached(loader: DataLoader) -> DataLoader:
         object.__setattr__(clone, name, value)
     object.__setattr__(clone, "_iterator", None)
     return clone
+
+
+def _nested(dataset: object) -> list[object]:
+    """A dataset and those it wraps, as ``Subset`` does in ``dataset``."""
+    found = []
+    while dataset is not None and all(dataset is not seen for seen in found):
+        found.append(dataset)
+        dataset = getattr(dataset, "dataset", None)
+    return found
 
 
 def endless(loader: DataLoader) -> tuple[DataLoader, EndlessSampler]:
@@ -73,7 +83,8 @@ def endless(loader: DataLoader) -> tuple[DataLoader, EndlessSampler]:
 def preserved_random_state() -> Iterator[None]:
     """Put the global generators of torch, numpy and ``random`` back afterwards."""
     python, legacy = random.getstate(), np.random.get_state()
-    with torch.random.fork_rng():
+    on_cpu_only = [] if not torch.cuda.is_initialized() else None
+    with torch.random.fork_rng(devices=on_cpu_only):
         try:
             yield
         finally:

@@ -2,15 +2,18 @@
 
 The sum of the resident sizes of a process tree counts a page that ten workers
 share ten times. The proportional set size (PSS) divides it among them, so the
-sum over the tree is what the pipeline really costs. Source: proc(5),
-/proc/pid/smaps_rollup. Where the system has no PSS the unique set size (USS)
-is used: it leaves shared pages out and is a lower bound.
+sum over the tree is what the pipeline really costs. Pages that only mirror a
+file, such as the code of a library, are left out: the system can drop them, and
+any stranger who uses the same library would change our figure. Source: proc(5),
+/proc/pid/smaps_rollup. Where the system has no PSS the unique set size (USS) is
+used: it leaves shared pages out and is a lower bound.
 """
 
 import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 import torch
@@ -25,8 +28,8 @@ MIB = 2**20
 class ProcessMemory:
     """Memory of one process, in bytes.
 
-    ``private_bytes`` belong to it alone (USS); ``counted_bytes`` also hold its
-    share of common pages where the system tells (PSS).
+    ``private_bytes`` belong to it alone (USS). ``counted_bytes`` are its fair
+    share (PSS without file pages) where the system tells, else the same.
     """
 
     pid: int
@@ -106,9 +109,22 @@ def tree() -> list[ProcessMemory]:
             memory = process.memory_full_info()
         except psutil.Error:
             continue  # it ended while we looked
-        counted = getattr(memory, "pss", memory.uss)
+        counted = _pss_without_files(process.pid)
+        counted = getattr(memory, "pss", memory.uss) if counted is None else counted
         found.append(ProcessMemory(process.pid, counted, memory.uss))
     return found
+
+
+def _pss_without_files(pid: int) -> int | None:
+    """PSS of anonymous and shared-memory pages in bytes; None if not told."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return None
+    sizes = dict(line.split()[:2] for line in text.splitlines()[1:])
+    if not {"Pss_Anon:", "Pss_Shmem:"} <= sizes.keys():
+        return None
+    return 1024 * (int(sizes["Pss_Anon:"]) + int(sizes["Pss_Shmem:"]))
 
 
 def kind() -> str:

@@ -59,7 +59,7 @@ class Timeline:
         return self.end_ns / 1e9
 
     def frame(self) -> pd.DataFrame:
-        """One row per event; the columns are the fields of :class:`Event`."""
+        """One row per event; the columns are the fields of :class:`.Event`."""
         columns = [field.name for field in fields(Event)]
         rows = [astuple(event) for event in self.events]
         return pd.DataFrame(rows, columns=columns).astype({"worker": "Int64"})

@@ -48,7 +48,7 @@ def plot(
     Args:
         timeline: the recording.
         ax: draw only the rows, in here and without a title.
-        title: the finding, a sentence; default :meth:`Timeline.finding`.
+        title: the finding, a sentence; default :meth:`.Timeline.finding`.
     """
     if ax is None:
         return _stack([timeline], title or finding(timeline))
@@ -79,9 +79,19 @@ def compare_plot(
 def compare_finding(
     top: Timeline, bottom: Timeline, names: tuple[str, str] = ("before", "after")
 ) -> str:
-    """How long a turn of the loop takes in both, in one line."""
-    first, second = (duration(one.summary().seconds) for one in (top, bottom))
-    return f"A batch every {first} ({names[0]}) or every {second} ({names[1]})"
+    """How the times of both compare, in one line.
+
+    Of turns of the loop where both got to their steady period; before it a loop
+    looks faster than it is, so then of the whole recordings.
+    """
+    pair = [one.summary() for one in (top, bottom)]
+    if all(summary.steady for summary in pair):
+        first, second = (duration(summary.seconds) for summary in pair)
+        return f"A batch every {first} ({names[0]}) or every {second} ({names[1]})"
+    first, second = (
+        f"{one.batches} batches in {duration(one.seconds)}" for one in (top, bottom)
+    )
+    return f"{first} ({names[0]}) or {second} ({names[1]}), start-up included"
 
 
 def compare_alt(
@@ -199,8 +209,9 @@ def _mark_start_and_end(axes: Axes, timeline: Timeline, end: int) -> None:
     side = "right" if first > end / 2 else "left"
     words = f"first batch after {duration(first / 1e9)}"
     _write(axes, (first, 1), words, (0, 2), ha=side, fontsize=8)
-    if length < 0.8 * end:
+    if length < end:
         axes.axvline(length, color=style.GREY, linewidth=0.8)
+    if length < 0.65 * end:  # there is room for words behind it
         words = f"done: {timeline.batches} batches in {duration(length / 1e9)}"
         _write(axes, (length, 0.5), words, (8, 0), va="center", fontsize=10)
 

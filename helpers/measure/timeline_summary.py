@@ -81,6 +81,8 @@ def finding(timeline: Timeline, name: str | None = None) -> str:
     summary = timeline.summary()
     name = name or workers(timeline)
     size = f"{timeline.batches} batches in {duration(timeline.seconds)}"
+    if not summary.steady:
+        size += ", not yet steady"
     if summary.wait_share > 0.999:
         return f"{name}: a batch every {duration(summary.seconds)}, {size}"
     return f"{name}: the loop waits {summary.wait_share:.0%} of its time, {size}"

@@ -73,7 +73,7 @@ class Comparison:
 
     ``frame`` has one row per variant and round: variant, round, seconds,
     samples, batches, rate (samples/s), start_up_s, wait_p95_s, wait_share,
-    own_cores, main_cores, foreign_cores, accepted, attempts.
+    own_cores, main_cores, foreign_cores, accepted, attempts, spent_s.
     """
 
     frame: pd.DataFrame
@@ -288,21 +288,32 @@ def _run_rounds(
             elapsed = time.perf_counter() - began
             if _precise_enough(rows, number, variants, protocol):
                 break
-            if number and elapsed * (number + 1) / number > protocol.budget_s:
+            if number and elapsed + _undisturbed_round_s(rows) > protocol.budget_s:
                 note = f"stopped at the budget of {protocol.budget_s:g} s"
                 break
             bar.total = max(windows, (number + 1) * len(variants))
             # Retries may use the time set aside for the rounds so far, no more.
             share = min(1.0, (number + 1) / protocol.rounds)
             for name in order.sample(list(variants), len(variants)):
-                kept, attempts = _undisturbed(
-                    lambda make=variants[name]: window(make),
-                    protocol.retries,
-                    began + protocol.budget_s * share,
+                rows.append(
+                    _timed_row(
+                        lambda make=variants[name]: window(make),
+                        {"variant": name, "round": number},
+                        protocol.retries,
+                        began + protocol.budget_s * share,
+                    )
                 )
-                rows.append(_row(name, number, kept, attempts))
                 bar.update()
     return _comparison(rows, variants, protocol, note)
+
+
+def _undisturbed_round_s(rows: list[dict]) -> float:
+    """Seconds that a round takes without retries, by the quickest of each variant."""
+    seconds: dict[str, float] = {}
+    for row in rows:
+        one = row["spent_s"] / row["attempts"]
+        seconds[row["variant"]] = min(one, seconds.get(row["variant"], one))
+    return sum(seconds.values())
 
 
 def _precise_enough(
@@ -346,12 +357,16 @@ def _undisturbed(
     return best, attempts
 
 
-def _row(name: str, number: int, window: Window, attempts: int) -> dict:
+def _timed_row(
+    measure: Callable[[], Window], names: dict, retries: int, deadline: float
+) -> dict:
+    """One row of the frame; ``spent_s`` holds start-up, drain and retries too."""
+    began = time.perf_counter()
+    window, attempts = _undisturbed(measure, retries, deadline)
     values = asdict(window)
     load = values.pop("load")
     return {
-        "variant": name,
-        "round": number,
+        **names,
         **values,
         "rate": window.samples / window.seconds,
         "own_cores": load["own_cores"],
@@ -359,6 +374,7 @@ def _row(name: str, number: int, window: Window, attempts: int) -> dict:
         "foreign_cores": load["foreign_cores"],
         "accepted": window.load.accepted,
         "attempts": attempts,
+        "spent_s": time.perf_counter() - began,
     }
 
 

@@ -98,14 +98,15 @@ def bars(
     with style.look():
         middles = [value.value for value in values]
         axes.barh(range(len(names)), middles, color=style.SKY, height=0.62)
-        axes.errorbar(
-            middles,
-            range(len(names)),
-            xerr=_spread(values),
-            fmt="none",
-            ecolor=style.BLACK,
-            capsize=3,
-        )
+        if any(value.low < value.high for value in values):
+            axes.errorbar(
+                middles,
+                range(len(names)),
+                xerr=_spread(values),
+                fmt="none",
+                ecolor=style.BLACK,
+                capsize=3,
+            )
         axes.set_yticks(range(len(names)), names)
         axes.invert_yaxis()
         axes.grid(False, axis="y")
@@ -196,6 +197,12 @@ def _plain(values: Sequence[float]) -> str:
 
 def _in_words(settings: Sequence[object], values: Sequence[EstimateLike]) -> str:
     return ", ".join(
-        f"{setting}: {value.value:.3g} ({value.low:.3g} to {value.high:.3g})"
+        f"{setting}: {_with_interval(value)}"
         for setting, value in zip(settings, values, strict=True)
     )
+
+
+def _with_interval(value: EstimateLike) -> str:
+    if value.low == value.high:
+        return f"{value.value:.3g}"  # a single reading
+    return f"{value.value:.3g} ({value.low:.3g} to {value.high:.3g})"

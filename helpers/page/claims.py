@@ -54,7 +54,7 @@ def check(text: str, condition: bool) -> None:
         )
     if not condition:
         raise AssertionError(f"does not hold: {text}")
-    _box(text, "exact", HOLDS, "an exact check: the notebook fails without it")
+    _box(text, "exact", HOLDS, "")
 
 
 def measured(
@@ -130,11 +130,13 @@ def _box(text: str, kind: str, verdict: str, detail: str) -> None:
     if kind == "exact":
         heading = "Checked"
     style = f"border-left:6px {_BORDERS[verdict]};padding:.4em .8em;margin:.6em 0"
+    small = f'<br><small class="book-claim-detail">{html.escape(detail)}</small>'
     body = (
         f'<div class="book-claim {css}" style="{style}">'
         f"<strong>{sign} {heading}.</strong> {html.escape(text)}"
-        f'<br><small class="book-claim-detail">{html.escape(detail)}</small></div>'
+        f"{small if detail else ''}</div>"
     )
+    plain = f"{sign} {heading}. {text}" + (f" ({detail})" if detail else "")
     claim = {"text": text, "kind": kind, "verdict": verdict, "detail": detail}
-    data = {"text/html": body, "text/plain": f"{sign} {heading}. {text} ({detail})"}
+    data = {"text/html": body, "text/plain": plain}
     display(data, raw=True, metadata={"claim": claim})

@@ -186,7 +186,7 @@ KINDS = {
     "map": _kind(Numbers, batch_size=4),
     "shuffled": _kind(Numbers, batch_size=4, shuffle=True),
     "own generator": _kind(Numbers, batch_size=4, shuffle=True, generator=_seeded),
-    "eager sampler": _kind(Numbers, batch_size=4, sampler=EagerSampler(20)),
+    "eager sampler": _kind(Numbers, batch_size=None, sampler=EagerSampler(20)),
     "__getitems__": _kind(Listed, batch_size=4, shuffle=True),
     "batch sampler": _batch_sampler,
     "no batches": _kind(Numbers, batch_size=None, shuffle=True),

@@ -4,6 +4,7 @@ import os
 import pickle
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from PIL import Image
@@ -12,6 +13,7 @@ from torch.utils.data import DataLoader
 from helpers.pipeline import transforms
 from helpers.pipeline.datasets import (
     CachingWitness,
+    ClassFolderBulk,
     ClassFolderImages,
     EagerImages,
     FirstFrames,
@@ -27,6 +29,8 @@ from helpers.pipeline.datasets import (
     SqliteRows,
     SqliteRowsBulk,
     check_batch,
+    getitem_calls,
+    read_image,
     to_tensor,
     write_records,
     write_sqlite,
@@ -129,9 +133,20 @@ def test_truncated_file_is_named(root):
         ClassFolderImages(root)[0]
 
 
-def test_bulk_fetch_gives_the_same_batches():
-    single = DataLoader(InMemory(32, (3,)), batch_size=8)
-    bulk = DataLoader(InMemoryBulk(32, (3,)), batch_size=8)
+def test_read_image_closes_its_file(root):
+    before = len(psutil.Process().open_files())
+    image = read_image(root / "ant" / "01.png")
+    assert len(psutil.Process().open_files()) == before
+    assert image.mode == "RGB"
+
+
+def test_bulk_fetch_gives_the_same_batches(root):
+    _same_batches(InMemory(32, (3,)), InMemoryBulk(32, (3,)))
+    _same_batches(ClassFolderImages(root), ClassFolderBulk(root))
+
+
+def _same_batches(one_by_one, at_once):
+    single, bulk = DataLoader(one_by_one, 4), DataLoader(at_once, 4)
     for (values, labels), (values2, labels2) in zip(single, bulk, strict=True):
         assert torch.equal(values, values2) and torch.equal(labels, labels2)
 
@@ -266,3 +281,10 @@ def test_one_query_gives_the_samples_in_the_order_asked_for(tmp_path):
         assert torch.equal(values, single[index][0])
         assert label == single[index][1] == index % 10
     assert single[7][0].shape == (4,)
+
+
+def test_calls_are_counted_and_the_class_is_left_as_it_was():
+    original = InMemory.__getitem__
+    assert getitem_calls(DataLoader(InMemory(32), batch_size=8)) == 32
+    assert getitem_calls(DataLoader(InMemoryBulk(32), batch_size=8)) == 0
+    assert InMemory.__getitem__ is InMemoryBulk.__getitem__ is original

@@ -6,10 +6,17 @@ import jsonschema
 import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
-from support_recordings import recording
+from support_recordings import delivery, recording, turns_of
 
 from helpers.measure import chrome_trace
-from helpers.measure.timeline_chart import compare_alt, compare_plot, plot
+from helpers.measure.timeline import Timeline
+from helpers.measure.timeline_chart import (
+    compare_alt,
+    compare_finding,
+    compare_plot,
+    plot,
+)
+from helpers.measure.timeline_events import events
 from helpers.page import show, style
 
 # The Trace Event Format's rules for the kinds of events that are used.
@@ -129,6 +136,13 @@ def test_two_recordings_share_one_scale_of_time():
     assert "default: Timeline of 3 batches" in compare_alt(slow, fast, names)
 
 
+def test_recordings_from_before_the_steady_period_are_compared_as_a_whole():
+    short, steady = recording([100, 5, 5], warm_up=6), recording([50, 20, 20])
+    assert compare_finding(short, steady) == (
+        "3 batches in 140 ms (before) or 3 batches in 120 ms (after), start-up included"
+    )
+
+
 def trace_of(made, folder) -> list[dict]:
     document = json.loads(made.to_chrome_trace(folder / "trace.json").read_text())
     jsonschema.validate(document, SCHEMA)
@@ -146,11 +160,16 @@ def test_the_trace_keeps_to_the_format(workers, tmp_path):
 
 
 def test_spans_of_one_thread_nest(tmp_path):
-    """A viewer shows complete events wrongly where they only partly overlap."""
+    """A viewer shows complete events wrongly where they only partly overlap.
+
+    The worker serialises batch 0 while it fetches batch 1.
+    """
+    first = delivery(0, [1, 2, 10, 20, 21, 25, 28, 30, 5, 31])
+    second = delivery(1, [1, 22, 26, 28, 29, 32, 42, 43, 40, 44])
+    found = events([first, second], turns_of(first, second, step=5), on_device=False)
+    made = Timeline(found, 1, None, 0, 49)
     threads: dict[tuple, list[float]] = {}
-    spans = [
-        one for one in trace_of(recording([9, 3, 3]), tmp_path) if one["ph"] == "X"
-    ]
+    spans = [one for one in trace_of(made, tmp_path) if one["ph"] == "X"]
     for one in sorted(spans, key=lambda one: (one["ts"], -one["dur"])):
         open_ends = threads.setdefault((one["pid"], one["tid"]), [])
         while open_ends and open_ends[-1] <= one["ts"]:

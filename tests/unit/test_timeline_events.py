@@ -97,6 +97,7 @@ def test_a_summary_from_before_the_steady_period_says_so():
     assert not short.summary().steady
     assert short.summary().stages["wait"] == pytest.approx(0.020)
     assert "before the steady period" in short.alt()
+    assert short.finding().endswith("not yet steady")
     assert "before the steady period" not in recording([100, 20, 20]).alt()
 
 
