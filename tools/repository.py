@@ -19,8 +19,9 @@ COLAB = "https://colab.research.google.com"
 
 _SETTING = "tools/repository.json"
 _CONFIG = "_config.yml"
-# The address is written into Python and YAML, so it may hold nothing to escape.
-_ADDRESS = re.compile(r"https://[\w.-]+(/[\w.-]+){2,}")
+# Colab opens notebooks from GitHub only. The address is written into Python and
+# YAML, so it may hold nothing to escape.
+_ADDRESS = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+")
 _TAG = re.compile(r"[\w][\w./-]*")
 
 
@@ -42,7 +43,7 @@ class Repository:
         if self.address and not _ADDRESS.fullmatch(self.address):
             raise ValueError(
                 f"{self.address!r} is no repository address; "
-                "it must look like https://HOST/OWNER/NAME"
+                "it must look like https://github.com/OWNER/NAME"
             )
         if self.tag and not _TAG.fullmatch(self.tag):
             raise ValueError(f"{self.tag!r} is no name of a tag or branch")
@@ -116,7 +117,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = notebooks.ROOT) ->
     )
     commands = parser.add_subparsers(dest="command", required=True)
     setter = commands.add_parser("set", help="switch the buttons and Colab on")
-    setter.add_argument("address", metavar="URL", help="https://HOST/OWNER/NAME")
+    setter.add_argument("address", metavar="URL", help="https://github.com/OWNER/NAME")
     setter.add_argument("--tag", help=f"what Colab gets (default: {default_tag(root)})")
     commands.add_parser("clear", help="switch them off")
     commands.add_parser("show", help="print the setting")

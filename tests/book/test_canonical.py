@@ -70,6 +70,40 @@ def test_a_second_run_changes_nothing(rewritten):
     assert "unchanged" in run.stdout
 
 
+def nbval(path):
+    """Run the tests' own comparison of one notebook."""
+    command = ["-m", "pytest", "--nbval", "-q", "-p", "no:cacheprovider", path]
+    run = subprocess.run(
+        [sys.executable, *map(str, command)],
+        cwd=notebooks.ROOT,
+        env=os.environ | {"BOOK_MODE": "quick"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return run.returncode, run.stdout
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"), [(0, "1\nslow\n"), (2, "43")], ids=["printed", "returned"]
+)
+def test_a_changed_output_fails_and_only_that(rewritten, tmp_path, cell, text):
+    """The measured cell differs on every run and is compared with nothing."""
+    path = tmp_path / "changed.ipynb"
+    notebook = notebooks.load(rewritten[0])
+    notebooks.save(notebook, path)
+    assert nbval(path)[0] == 0
+    output = notebooks.code_cells(notebook)[cell].outputs[0]
+    if "text" in output:
+        output.text = text
+    else:
+        output.data["text/plain"] = text
+    notebooks.save(notebook, path)
+    status, log = nbval(path)
+    assert status == 1
+    assert "1 failed, 2 passed" in log
+
+
 def test_check_executes_nothing_and_names_the_file(rewritten, tmp_path):
     good, bad = rewritten[0], tmp_path / "bad.ipynb"
     notebook = notebooks.load(good)

@@ -8,7 +8,7 @@ import small_chapter
 
 from tools import notebooks, repository
 
-ADDRESS = "https://example.org/someone/book"
+ADDRESS = "https://github.com/OWNER/NAME"
 
 
 @pytest.fixture
@@ -66,7 +66,8 @@ def test_show(root, capsys):
 
 
 @pytest.mark.parametrize(
-    "address", ["book", "http://example.org/a/b", 'https://e.org/a/"b', "https://e.org"]
+    "address",
+    ["book", "http://github.com/a/b", 'https://github.com/a/"b', "https://e.org/a/b"],
 )
 def test_what_is_no_address_is_refused_in_one_line(root, address, capsys):
     before = state(root)

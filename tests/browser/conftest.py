@@ -4,6 +4,7 @@ Both may be missing, and then these tests are skipped with the reason, unless
 ``BOOK_BROWSER=required`` says that they must run.
 """
 
+import importlib.util
 import os
 import shutil
 import threading
@@ -63,11 +64,14 @@ def browser(address):
     It ends with the module: its driver is a child process, and other tests
     look for children that were left behind.
     """
-    playwright = pytest.importorskip("playwright.sync_api")
+    if importlib.util.find_spec("playwright") is None:
+        missing("playwright is not installed")
+    from playwright.sync_api import sync_playwright
+
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
         missing(f"no browser here (looked for {', '.join(BROWSERS)})")
-    with playwright.sync_playwright() as engine:
+    with sync_playwright() as engine:
         running = engine.chromium.launch(executable_path=path, args=FLAGS)
         yield running
         running.close()

@@ -22,16 +22,18 @@ from helpers.pipeline.datasets import (
     InMemoryBulk,
     LatencyBound,
     OneTensorImages,
+    check_batch,
+    getitem_calls,
+    read_image,
+    to_tensor,
+)
+from helpers.pipeline.handles import (
     PerProcess,
     Records,
     RecordsOpenedEarly,
     RecordsOpenedOnce,
     SqliteRows,
     SqliteRowsBulk,
-    check_batch,
-    getitem_calls,
-    read_image,
-    to_tensor,
     write_records,
     write_sqlite,
 )
