@@ -23,6 +23,9 @@ from helpers.measure.load import process_tree
 
 MIB = 2**20
 
+# How often a reading is repeated while processes come and go.
+_STEADY_TRIES = 3
+
 
 @dataclass(frozen=True)
 class ProcessMemory:
@@ -102,17 +105,27 @@ def peak(run: Callable[[], object], interval_s: float = 0.05) -> MemoryPeak:
 
 
 def tree() -> list[ProcessMemory]:
-    """Memory of this process and of every living descendant, this one first."""
-    found = []
-    for process in process_tree():
-        try:
-            memory = process.memory_full_info()
-        except psutil.Error:
-            continue  # it ended while we looked
-        counted = _pss_without_files(process.pid)
-        counted = getattr(memory, "pss", memory.uss) if counted is None else counted
-        found.append(ProcessMemory(process.pid, counted, memory.uss))
+    """Memory of this process and of every living descendant, this one first.
+
+    Read again if a process came or went meanwhile: pages that a fork has just
+    shared would count twice, or not at all.
+    """
+    for _ in range(_STEADY_TRIES):
+        processes = process_tree()
+        found = [memory for p in processes if (memory := _memory(p)) is not None]
+        if processes == process_tree():
+            break
     return found
+
+
+def _memory(process: psutil.Process) -> ProcessMemory | None:
+    try:
+        memory = process.memory_full_info()
+    except psutil.Error:
+        return None  # it ended while we looked
+    counted = _pss_without_files(process.pid)
+    counted = getattr(memory, "pss", memory.uss) if counted is None else counted
+    return ProcessMemory(process.pid, counted, memory.uss)
 
 
 def _pss_without_files(pid: int) -> int | None:
