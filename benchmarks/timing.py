@@ -21,7 +21,7 @@ from helpers.measure.intervals import Ratio
 from helpers.measure.timing import compare
 from helpers.pipeline.datasets import HeavyTailed
 
-BATCH = 8
+BATCH = 2
 PRECISION = 0.035
 _BUSY = "import time; end = time.time() + 120\nwhile time.time() < end: pass"
 

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from torch.utils.data import DataLoader
 
 from helpers import machine
-from helpers.measure.timing import Window, loader_window, steady_conditions
+from helpers.measure.timing import steady_conditions
+from helpers.measure.windows import Window, calmest, loader_window
 
 WORKERS, CORES, CONSUMER = "workers", "cores", "consumer"
 IN_TURN = "loading and computing in turn"
@@ -98,7 +99,7 @@ def probe(
     """
 
     def window(workers: int) -> Window:
-        return _calmest(
+        return calmest(
             lambda: loader_window(make(workers), lambda _: None, window_s), retries
         )
 
@@ -114,15 +115,6 @@ def probe(
         step=seconds,
         step_cpu=cpu,
     )
-
-
-def _calmest(measure: Callable[[], Window], retries: int) -> Window:
-    best = measure()
-    for _ in range(retries):
-        if best.load.accepted:
-            break
-        best = min(best, measure(), key=lambda window: window.load.foreign_cores)
-    return best
 
 
 def _replay(

@@ -3,9 +3,10 @@
 import contextlib
 import copy
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
+import psutil
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
@@ -110,9 +111,34 @@ def close(iterator: Iterator) -> None:
     DataLoader has no public way to do this before the epoch ends; this is what
     its own destructor calls.
     """
+    # A stopped process cannot end itself.
+    continue_workers(iterator)
     shut_down = getattr(iterator, "_shutdown_workers", None)
     if shut_down is not None:
         shut_down()
+
+
+def stop_workers(iterator: Iterator) -> None:
+    """Stop the workers of a loader's iterator where they are.
+
+    They use no core until :func:`continue_workers`; :func:`close` ends them
+    stopped or not.
+    """
+    _to_each_worker(iterator, psutil.Process.suspend)
+
+
+def continue_workers(iterator: Iterator) -> None:
+    """Let stopped workers go on."""
+    _to_each_worker(iterator, psutil.Process.resume)
+
+
+def _to_each_worker(
+    iterator: Iterator, action: Callable[[psutil.Process], None]
+) -> None:
+    for worker in getattr(iterator, "_workers", ()):
+        # A worker that died is reported by the loader, at the next batch.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            action(psutil.Process(worker.pid))
 
 
 def drain_batches(loader: DataLoader) -> int:

@@ -11,6 +11,7 @@ without being throttled.
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,18 +27,46 @@ _CORES_AT_LEAST = 2
 
 @dataclass(frozen=True)
 class Load:
-    """CPU use during one window, in cores (CPU seconds per second).
+    """CPU use during one window, in seconds of CPU time.
 
-    ``own_cores`` is this process and all its descendants, ``main_cores`` this
-    process alone; ``foreign_cores`` is everybody else on the cores we may use,
-    None where the system does not say ("unguarded").
+    ``own_s`` is this process and all its descendants, ``main_s`` this process
+    alone; ``foreign_s`` is everybody else on the cores we may use, None where
+    the system does not say ("unguarded"). Clocks tick in hundredths of a second,
+    so a short quiet window may read a little below 0. ``tolerance`` is in cores.
     """
 
     wall_s: float
-    own_cores: float
-    main_cores: float
-    foreign_cores: float | None
+    own_s: float
+    main_s: float
+    foreign_s: float | None
     tolerance: float
+
+    @classmethod
+    def together(cls, loads: Sequence["Load"]) -> "Load":
+        """One load for several windows, as if they had been one."""
+        known = [load.foreign_s for load in loads if load.foreign_s is not None]
+        return cls(
+            wall_s=sum(load.wall_s for load in loads),
+            own_s=sum(load.own_s for load in loads),
+            main_s=sum(load.main_s for load in loads),
+            foreign_s=sum(known) if len(known) == len(loads) else None,
+            tolerance=loads[0].tolerance,
+        )
+
+    @property
+    def own_cores(self) -> float:
+        """Cores this process and its descendants kept busy."""
+        return self.own_s / self.wall_s
+
+    @property
+    def main_cores(self) -> float:
+        """Cores this process alone kept busy."""
+        return self.main_s / self.wall_s
+
+    @property
+    def foreign_cores(self) -> float | None:
+        """Cores that everybody else kept busy."""
+        return None if self.foreign_s is None else max(0, self.foreign_s / self.wall_s)
 
     @property
     def accepted(self) -> bool:
@@ -84,11 +113,9 @@ class LoadMeter:
         own = end.own_s - begin.own_s
         foreign = None
         if begin.busy_s is not None and end.busy_s is not None:
-            others = max(0.0, end.busy_s - begin.busy_s - own)
             waited = max(0.0, end.unfairly_waited_s - begin.unfairly_waited_s)
-            foreign = (others + waited) / wall
-        main = end.main_s - begin.main_s
-        return Load(wall, own / wall, main / wall, foreign, self.tolerance)
+            foreign = end.busy_s - begin.busy_s - own + waited
+        return Load(wall, own, end.main_s - begin.main_s, foreign, self.tolerance)
 
     def _read(self) -> _Reading:
         tree = process_tree(self._process)
@@ -98,8 +125,8 @@ class LoadMeter:
             busy = None if stat is None else stat.usage_s
             throttled = 0.0 if stat is None else stat.throttled_s
             waited = sum(_waited_seconds(p.pid, self._root) for p in tree) - throttled
-        own = sum(_cpu_seconds(process) for process in tree)
-        return _Reading(time.perf_counter(), own, time.process_time(), busy, waited)
+        own, main = _tree_cpu_seconds(tree), time.process_time()
+        return _Reading(time.perf_counter(), own, main, busy, waited)
 
 
 def process_tree(process: psutil.Process | None = None) -> list[psutil.Process]:
@@ -110,20 +137,28 @@ def process_tree(process: psutil.Process | None = None) -> list[psutil.Process]:
 
 def own_cpu_seconds() -> float:
     """CPU seconds used so far by this process and all its descendants."""
-    return sum(_cpu_seconds(process) for process in process_tree())
+    return _tree_cpu_seconds(process_tree())
 
 
-def _cpu_seconds(process: psutil.Process) -> float:
-    # The children_* fields hold descendants that already ended and were waited
-    # for, so the sum over the living tree never loses a worker's time.
+def _tree_cpu_seconds(tree: list[psutil.Process]) -> float:
+    """CPU seconds of the processes in ``tree``; the first is this process."""
+    this, *descendants = tree
+    # This process's own clock is finer than the ticks of the process table.
+    own = time.process_time() + _ticks(this, *_ENDED)
+    return own + sum(_ticks(child, "user", "system", *_ENDED) for child in descendants)
+
+
+#: Descendants that ended and were waited for: with these fields the sum over
+#: the living tree never loses a worker's time.
+_ENDED = ("children_user", "children_system")
+
+
+def _ticks(process: psutil.Process, *fields: str) -> float:
     try:
         times = process.cpu_times()
     except psutil.Error:
         return 0.0
-    return sum(
-        getattr(times, field, 0.0)
-        for field in ("user", "system", "children_user", "children_system")
-    )
+    return sum(getattr(times, field, 0.0) for field in fields)
 
 
 def _machine_busy_seconds() -> float | None:

@@ -1,6 +1,7 @@
 """The harness: blocks, drain, guard and verdicts."""
 
 import gc
+import itertools
 import math
 import time
 from functools import partial
@@ -10,10 +11,17 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
-from helpers.measure import timing
 from helpers.measure.copies import EndlessSampler, drain_batches, endless
 from helpers.measure.load import Load
-from helpers.measure.timing import Window, compare, compare_calls, loader_window
+from helpers.measure.timing import compare, compare_calls, replace_disturbed
+from helpers.measure.windows import (
+    CallRun,
+    LoaderRun,
+    Slice,
+    Window,
+    calmest,
+    loader_window,
+)
 from helpers.pipeline.datasets import InMemory, LatencyBound
 from helpers.pipeline.device import SimulatedDevice
 
@@ -64,7 +72,7 @@ def test_the_prefetch_queue_is_drained_before_timing():
     loader = in_memory(workers=2, prefetch_factor=3)
     window = loader_window(loader, consumed.append, window_s=0.01, min_batches=8)
     assert drain_batches(loader) == 2 * 3 + 2
-    assert len(consumed) == 1 + 8 + window.batches
+    assert len(consumed) == 1 + 8 + 2 + window.batches  # and a wave after the start
 
 
 def test_without_workers_there_is_nothing_to_drain():
@@ -72,8 +80,8 @@ def test_without_workers_there_is_nothing_to_drain():
 
 
 def test_a_window_ends_after_whole_waves():
-    window = loader_window(in_memory(workers=3), lambda _: None, 0.0, min_batches=7)
-    assert window.batches == 9
+    window = loader_window(in_memory(workers=2), lambda _: None, 0.0, min_batches=7)
+    assert window.batches == 8
 
 
 def test_samples_are_counted_batch_by_batch():
@@ -128,27 +136,120 @@ def test_a_stream_is_timed_and_a_short_one_refused():
         loader_window(DataLoader(Stream(24), 8), lambda _: None, 0.0, 5)
 
 
-def window_with(foreign: float) -> Window:
-    load = Load(1.0, 1.0, 1.0, foreign, 0.06)
-    return Window(1.0, 1, 1, math.nan, 0.0, 0.0, load)
+def load_with(foreign: float) -> Load:
+    return Load(1.0, 1.0, 1.0, foreign, 0.06)
+
+
+def slice_with(foreign: float) -> Slice:
+    return Slice(1.0, 1, (0.0,), load_with(foreign))
+
+
+def foreign_of(slices: list[Slice]) -> list[float]:
+    return [piece.load.foreign_cores for piece in slices]
+
+
+def test_disturbed_slices_are_replaced_until_they_are_calm_together():
+    slices = [slice_with(0.9), slice_with(0.01), slice_with(0.3)]
+    more = iter([slice_with(0.5), slice_with(0.02), slice_with(0.03)])
+    assert replace_disturbed(slices, lambda: next(more), 6) == 3
+    assert sorted(foreign_of(slices)) == [0.01, 0.02, 0.03]
+
+
+def test_calm_slices_are_left_alone():
+    slices = [slice_with(0.1), slice_with(0.0)]  # 0.05 together
+    assert replace_disturbed(slices, lambda: pytest.fail("not needed"), 6) == 0
+
+
+def test_the_calmest_slices_are_kept_when_none_is_calm():
+    slices, more = [slice_with(0.9)], iter([slice_with(0.2), slice_with(0.5)])
+    assert replace_disturbed(slices, lambda: next(more), 2) == 2
+    assert foreign_of(slices) == [0.2]
+
+
+def test_no_replacement_after_the_deadline():
+    slices = [slice_with(0.9)]
+    assert replace_disturbed(slices, lambda: slice_with(0.0), 6, deadline=0.0) == 0
 
 
 def test_a_disturbed_window_is_repeated_until_a_calm_one():
-    windows = iter([window_with(0.9), window_with(0.5), window_with(0.01)])
-    kept, attempts = timing._undisturbed(lambda: next(windows), 6, math.inf)
-    assert (kept.load.foreign_cores, attempts) == (0.01, 3)
+    def window_with(foreign: float) -> Window:
+        return Window(1.0, 1, 1, math.nan, 0.0, 0.0, load_with(foreign))
 
-
-def test_the_calmest_window_is_kept_when_none_is_calm():
+    windows = iter([window_with(0.9), window_with(0.01)])
+    assert calmest(lambda: next(windows), 6).load.foreign_cores == 0.01
     windows = iter([window_with(0.9), window_with(0.2), window_with(0.5)])
-    kept, attempts = timing._undisturbed(lambda: next(windows), 2, math.inf)
-    assert (kept.load.foreign_cores, attempts) == (0.2, 3)
-    assert not kept.load.accepted
+    assert calmest(lambda: next(windows), 2).load.foreign_cores == 0.2
 
 
-def test_no_retry_after_the_deadline():
-    _, attempts = timing._undisturbed(lambda: window_with(0.9), 6, 0.0)
-    assert attempts == 1
+def test_slices_add_up_to_a_window():
+    slices = [
+        Slice(2.0, 30, (0.5, 0.1, 0.2), Load(2.0, 3.0, 1.0, -0.01, 0.06)),
+        Slice(1.0, 10, (0.4,), Load(1.0, 0.6, 0.5, 0.07, 0.06)),
+    ]
+    run = LoaderRun(in_memory(), lambda _: None)
+    window = run.window(slices)
+    assert (window.seconds, window.samples, window.batches) == (3.0, 40, 4)
+    assert window.wait_share == pytest.approx(1.2 / 3)
+    assert window.start_up_s == run.start_up_s > 0
+    assert window.load.own_cores == pytest.approx(3.6 / 3)
+    assert window.load.foreign_cores == pytest.approx(0.06 / 3)
+    calls = CallRun(int, samples=2, warm_up=False).window(slices)
+    assert math.isnan(calls.wait_share) and math.isnan(calls.start_up_s)
+
+
+def all_stopped(processes: list[psutil.Process]) -> bool:
+    """A stop signal takes a moment to arrive."""
+    for _ in range(100):
+        if all(p.status() == psutil.STATUS_STOPPED for p in processes):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_workers_are_stopped_between_slices_and_ended_by_close():
+    run = LoaderRun(in_memory(workers=2), lambda _: None)
+    workers = [psutil.Process(worker.pid) for worker in run._iterator._workers]
+    try:
+        assert all_stopped(workers)
+        run.slice(0.0, 2)
+        assert all_stopped(workers)
+    finally:
+        run.close()
+    assert not any(worker.is_running() for worker in workers)
+
+
+def test_stopping_makes_a_waiting_worker_look_no_faster():
+    """What slept through the stop is not counted: about 20 ms per batch."""
+    run = LoaderRun(DataLoader(LatencyBound(64, 20), 1, num_workers=2), lambda _: None)
+    try:
+        slices = []
+        for _ in range(8):
+            time.sleep(0.1)
+            slices.append(run.slice(0.0, 4))
+    finally:
+        run.close()
+    window = run.window(slices)
+    assert 0.8 <= window.seconds / window.batches / 0.010 <= 1.6
+
+
+def test_variants_take_turns_within_a_round():
+    calls: list[str] = []
+
+    def call(name: str) -> None:
+        calls.append(name)
+        time.sleep(0.005)
+
+    variants = {name: partial(call, name) for name in "ab"}
+    compare_calls(variants, rounds=1, window_s=0.4, warm_up=False, retries=0)
+    turns = [name for name, _ in itertools.groupby(calls)]
+    assert len(turns) >= 5  # 4 slices each; equal neighbours count once
+
+
+def test_slow_calls_are_not_made_more_often_than_the_window_asks():
+    calls = []
+    nap = {"nap": lambda: (calls.append(1), time.sleep(0.3))}
+    compare_calls(nap, rounds=1, window_s=0.5, warm_up=False, retries=0)
+    assert len(calls) == 2
 
 
 def test_results_beside_a_busy_stranger_are_not_trusted(busy_stranger):
