@@ -27,6 +27,7 @@ class ClassFolderImages(Dataset):
         transform: applied to the PIL image; default gives a uint8 tensor
             [3, height, width].
         classes: names in label order; default is the folder names, sorted.
+        at_least: as for :func:`read_image`.
 
     Raises:
         FileNotFoundError: no root, no class folder, or a class without images.
@@ -38,8 +39,10 @@ class ClassFolderImages(Dataset):
         root: str | Path,
         transform: Callable[[Image.Image], Tensor] | None = None,
         classes: Sequence[str] | None = None,
+        at_least: int | None = None,
     ) -> None:
         self.root = Path(root)
+        self.at_least = at_least
         self.transform = transform or to_tensor
         self.classes = list(classes) if classes else find_classes(self.root)
         files, labels = list_images(self.root, self.classes)
@@ -52,7 +55,7 @@ class ClassFolderImages(Dataset):
         return len(self.files)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        image = read_image(self.root / str(self.files[index]))
+        image = read_image(self.root / str(self.files[index]), self.at_least)
         return self.transform(image), int(self.labels[index])
 
 
@@ -343,14 +346,22 @@ def list_images(root: Path, classes: Sequence[str]) -> tuple[list[str], list[int
     return files, labels
 
 
-def read_image(path: Path) -> Image.Image:
+def read_image(path: Path, at_least: int | None = None) -> Image.Image:
     """Open and decode an image as RGB; the file is closed again.
+
+    Args:
+        path: of the file.
+        at_least: let the JPEG decoder halve width and height, again and again,
+            while both stay this many pixels or more. It skips the work for the
+            pixels it leaves out; other formats are decoded in full.
 
     Raises:
         OSError: the file is missing or cannot be decoded; the message names it.
     """
     try:
         with Image.open(path) as image:
+            if at_least is not None:
+                image.draft("RGB", (at_least, at_least))
             return image.convert("RGB")
     except OSError as error:  # PIL's own errors are OSErrors too
         raise OSError(f"cannot read image {path}: {error}") from error

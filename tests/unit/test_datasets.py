@@ -86,6 +86,27 @@ def test_training_transform_gives_the_same_shape_and_varies(root):
     assert not torch.equal(one, two)
 
 
+def test_bytes_normalised_later_are_the_same_floats():
+    torch.manual_seed(0)
+    floats = transforms.training(16)(_gradient())
+    torch.manual_seed(0)
+    pixels = transforms.training_bytes(16)(_gradient())
+    assert (type(pixels), pixels.dtype) == (torch.Tensor, torch.uint8)
+    assert pixels.shape == (3, 16, 16)
+    torch.testing.assert_close(transforms.normalise(pixels), floats)
+    assert transforms.normalise(torch.stack([pixels] * 2)).shape == (2, 3, 16, 16)
+
+
+def test_the_decoder_may_leave_pixels_out(tmp_path):
+    path = tmp_path / "ant" / "x.jpg"
+    path.parent.mkdir()
+    _gradient().resize((96, 64)).save(path)
+    assert read_image(path).size == (96, 64)
+    assert read_image(path, at_least=64).size == (96, 64)
+    assert read_image(path, at_least=32).size == (48, 32)
+    assert ClassFolderImages(tmp_path, at_least=16)[0][0].shape == (3, 16, 24)
+
+
 def _gradient() -> Image.Image:
     return Image.fromarray(np.arange(32 * 32 * 3, dtype=np.uint8).reshape(32, 32, 3))
 

@@ -120,3 +120,27 @@ def test_description_names_what_it_found():
     text = str(found)
     assert found.torch in text and found.cpu in text
     assert found.cpu in found._repr_html_()
+
+
+def memory_group(root: Path, files: dict[str, int | str], group: dict) -> Path:
+    folder = "sys/fs/cgroup/memory/box" if group is V1 else "sys/fs/cgroup/box"
+    return write(root, group | {f"{folder}/{n}": f"{v}\n" for n, v in files.items()})
+
+
+def test_memory_available_is_what_the_container_leaves(tmp_path):
+    v2 = {"memory.max": 1000, "memory.current": 700}
+    assert machine.memory_available(memory_group(tmp_path / "2", v2, V2)) == 300
+    v1 = {"memory.limit_in_bytes": 1000, "memory.usage_in_bytes": 600}
+    assert machine.memory_available(memory_group(tmp_path / "1", v1, V1)) == 400
+
+
+def test_file_pages_that_can_be_dropped_are_available(tmp_path):
+    files = {"memory.max": 1000, "memory.current": 900}
+    files["memory.stat"] = "anon 100\ninactive_file 750"
+    assert machine.memory_available(memory_group(tmp_path, files, V2)) == 850
+
+
+def test_without_a_limit_the_system_s_figure_counts(tmp_path):
+    files = {"memory.max": "max", "memory.current": 900}
+    available = machine.memory_available(memory_group(tmp_path, files, V2))
+    assert available == pytest.approx(psutil.virtual_memory().available, rel=0.2)

@@ -245,6 +245,10 @@ def test_pinning_is_recorded(workers, monkeypatch):
     )
     monkeypatch.setattr(torch.accelerator, "current_device_index", lambda: 0)
     monkeypatch.setattr(torch.accelerator, "set_device_index", lambda index: None)
+    # What torch 2.6 asks instead.
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda index: None)
     options = {"collate_fn": support.to_pinnable, "pin_memory": True}
     loader = support.loader(support.Numbers(), workers, batch_size=4, **options)
     seen = []
