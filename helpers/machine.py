@@ -219,6 +219,39 @@ def memory_total(root: Path = Path("/")) -> int:
     return total if limit is None else min(total, limit)
 
 
+def memory_available(root: Path = Path("/")) -> int:
+    """Bytes that this process can still get without pushing others out.
+
+    The system's own figure, cut by what the control group's limit leaves.
+    File pages that nobody uses now do not count as used: the kernel drops them.
+    Source: Linux kernel, Documentation/admin-guide/cgroup-v2.rst.
+    """
+    available = psutil.virtual_memory().available
+    for folder in _control_groups(root, "memory"):
+        left = _memory_left(folder)
+        if left is not None:
+            available = min(available, left)
+    return max(0, available)
+
+
+def _memory_left(folder: Path) -> int | None:
+    """Limit of one control group less its use; None where there is no limit."""
+    names = (
+        ("memory.max", "memory.current", "inactive_file"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    )
+    for limit_name, used_name, droppable_name in names:
+        limit, used = _read(folder / limit_name), _read(folder / used_name)
+        if limit.isdigit() and used.isdigit() and int(limit) < _NO_MEMORY_LIMIT:
+            stat = dict(
+                line.split(maxsplit=1)
+                for line in _read(folder / "memory.stat").splitlines()
+                if " " in line
+            )
+            return int(limit) - int(used) + int(stat.get(droppable_name, 0))
+    return None
+
+
 def accelerator_name() -> str | None:
     """Name of the accelerator torch would use, or None."""
     if not torch.accelerator.is_available():

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import random
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -10,22 +11,28 @@ import psutil
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
+#: More batches than any loader has in flight.
+_TRACEABLE = 1024
+
 
 class EndlessSampler:
     """Yields what the inner (batch) sampler yields, starting over at its end.
 
-    ``sizes`` holds the number of samples of every batch handed out so far.
+    ``sizes`` holds the number of samples of every batch handed out so far,
+    ``recent`` the indices of the last ones, so that a fault can be traced.
     """
 
     def __init__(self, inner: Iterable) -> None:
         self.inner = inner
         self.sizes: list[int] = []
+        self.recent: deque[object] = deque(maxlen=_TRACEABLE)
 
     def __iter__(self) -> Iterator:
         while True:
             before = len(self.sizes)
             for indices in self.inner:
                 self.sizes.append(len(indices) if isinstance(indices, list) else 1)
+                self.recent.append(indices)
                 yield indices
             if len(self.sizes) == before:
                 raise ValueError(
@@ -132,13 +139,18 @@ def continue_workers(iterator: Iterator) -> None:
     _to_each_worker(iterator, psutil.Process.resume)
 
 
+def worker_pids(iterator: Iterator) -> list[int]:
+    """Process numbers of the workers of a loader's iterator."""
+    return [worker.pid for worker in getattr(iterator, "_workers", ())]
+
+
 def _to_each_worker(
     iterator: Iterator, action: Callable[[psutil.Process], None]
 ) -> None:
-    for worker in getattr(iterator, "_workers", ()):
+    for pid in worker_pids(iterator):
         # A worker that died is reported by the loader, at the next batch.
         with contextlib.suppress(psutil.NoSuchProcess):
-            action(psutil.Process(worker.pid))
+            action(psutil.Process(pid))
 
 
 def drain_batches(loader: DataLoader) -> int:

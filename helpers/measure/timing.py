@@ -12,7 +12,7 @@ import itertools
 import math
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 import pandas as pd
@@ -164,7 +164,7 @@ def _run_rounds(
             # Retries may use the time set aside for the rounds so far, no more.
             share = min(1.0, (number + 1) / plan.rounds)
             deadline = began + plan.budget_s * share
-            windows = _round(variants, start, plan, order, deadline)
+            windows = one_round(variants, start, plan, order, deadline)
             rows += [
                 {"variant": name, "round": number, **window}
                 for name, window in windows.items()
@@ -174,14 +174,26 @@ def _run_rounds(
     return _comparison(rows, variants, plan, note)
 
 
-def _round(
-    variants: Mapping[str, Callable],
+def one_round(
+    variants: Mapping[Hashable, Callable],
     start: Callable[[Callable], Run],
     plan: Plan,
     order: random.Random,
     deadline: float,
-) -> dict[str, dict]:
-    """Start every variant, let them take turns, and end them."""
+) -> dict[Hashable, dict]:
+    """Start every variant, let them take turns, and end them.
+
+    Args:
+        variants: name -> what ``start`` makes a run of.
+        start: starts a run.
+        plan: how long and how carefully.
+        order: of starts and turns.
+        deadline: no disturbed slice is replaced after this time of
+            ``time.perf_counter``.
+
+    Returns:
+        For each name the columns of :class:`.Comparison`.
+    """
     seconds = plan.window_s / plan.slices
     batches = math.ceil(plan.min_batches / plan.slices)
     names, runs = list(variants), {}

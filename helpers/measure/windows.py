@@ -61,6 +61,10 @@ class Run(Protocol):
         ...
 
 
+class StreamEnded(RuntimeError):
+    """An iterable dataset has no more batches, and a window needs more."""
+
+
 class LoaderRun:
     """A copy of a loader, started and past its start-up; its workers are stopped.
 
@@ -73,7 +77,7 @@ class LoaderRun:
 
     Raises:
         TypeError: not a DataLoader.
-        RuntimeError: a stream ends before the steady period.
+        StreamEnded: a stream ends before the steady period.
     """
 
     def __init__(self, loader: DataLoader, step: Step) -> None:
@@ -127,6 +131,27 @@ class LoaderRun:
         """The slices as one window."""
         return _window(slices, self.start_up_s, waits=True)
 
+    @property
+    def taken(self) -> int:
+        """Batches taken so far."""
+        return self._taken
+
+    @property
+    def worker_pids(self) -> list[int]:
+        """Process numbers of the workers."""
+        return copies.worker_pids(self._iterator)
+
+    def failed_batch(self) -> object:
+        """After an error: the indices of the batch that was not delivered.
+
+        None if it cannot be told: of a stream, or if the sampler itself failed.
+        """
+        if self._sampler is None or not self._loader.in_order:
+            return None
+        outstanding = len(self._sampler.sizes) - self._taken
+        recent = self._sampler.recent
+        return recent[-outstanding] if 0 < outstanding <= len(recent) else None
+
     def close(self) -> None:
         """End the workers and wait for them."""
         copies.close(self._iterator)
@@ -139,7 +164,7 @@ class LoaderRun:
         try:
             batch = next(self._iterator)
         except StopIteration:
-            raise RuntimeError(
+            raise StreamEnded(
                 f"the stream ends after {self._taken} batches: no steady state to "
                 "measure; use a longer stream or smaller batches"
             ) from None

@@ -1,6 +1,7 @@
 """The consumer of batches: what the training loop does after loading."""
 
 import time
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
@@ -105,3 +106,28 @@ class TrainingStep:
 
     def __call__(self, batch: tuple[Tensor, Tensor]) -> None:
         self.step(self.transfer(batch))
+
+
+@torch.no_grad()
+def predictions(
+    model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]
+) -> tuple[Tensor, Tensor]:
+    """The classes that a model finds, and the labels, in the order of the batches.
+
+    The model stays in the mode it is in; call ``model.eval()`` first.
+
+    Args:
+        model: gives logits [batch, classes] for the first part of a batch.
+        batches: pairs of inputs and int64 labels [batch], on the model's device.
+
+    Returns:
+        Two int64 tensors [samples].
+
+    Raises:
+        ValueError: there is no batch.
+    """
+    pairs = [(model(inputs).argmax(1), labels) for inputs, labels in batches]
+    if not pairs:
+        raise ValueError("no batch to predict: is the loader empty?")
+    found, labels = zip(*pairs, strict=True)
+    return torch.cat(found), torch.cat(labels)
