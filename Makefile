@@ -18,9 +18,11 @@ book: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/python -m pytest --nbval
 
-# Bring every notebook into the form that is kept in version control.
+# Bring every notebook, and the page that follows from the rules of lint, into the
+# form that is kept in version control.
 canonical: $(INSTALLED)
 	$(BIN)/python -m tools.canonical
+	$(BIN)/python -m tools.lint_page
 
 serve:
 	$(PYTHON) -m http.server --bind 127.0.0.1 --directory $(BOOK) 8000

@@ -137,7 +137,7 @@ def constant_seed_per_worker(worker_id: int) -> None:
 
 
 def numpy_state_per_worker(worker_id: int) -> None:
-    """Often advised, and harmful. All epochs, and all runs anywhere, draw the same numbers."""
+    """Often advised, and harmful. All epochs and all runs draw the same numbers."""
     np.random.seed(np.random.get_state()[1][0] + worker_id)
 
 

@@ -1,0 +1,1 @@
+"""What a reader's loader is made of, looked at without running its code."""

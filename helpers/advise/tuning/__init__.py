@@ -1,0 +1,1 @@
+"""From a few probes to settings: predict, shortlist, measure, decide."""
