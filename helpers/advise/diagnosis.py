@@ -77,6 +77,12 @@ class Diagnosis:
         sentence = _SENTENCES[kind](costs, workers, self.cores)
         if self.wait_share is None or not costs.step:
             return f"{sentence}."
+        if kind == CONSUMER and self.wait_share > 0.5:
+            return (
+                f"{sentence}; yet the loop waited {self.wait_share:.0%} of its time, "
+                "so something slowed the workers meanwhile: try again on a quiet "
+                "machine."
+            )
         return f"{sentence}; the loop waits {self.wait_share:.0%} of its time."
 
     @property

@@ -25,8 +25,8 @@ from helpers.measure.comparison import Comparison
 from helpers.measure.load import Load
 from helpers.measure.windows import CallRun, LoaderRun, Run, Slice, Window
 
-#: Variants take turns this often. The speed of a shared core was seen to change
-#: within a second; below 0.1 s the clock ticks of the guard are too coarse.
+#: Variants take turns this often, so that what slows the machine slows them alike;
+#: below 0.1 s the clock ticks of the guard are too coarse.
 SLICE_S = 0.1
 
 

@@ -1,9 +1,8 @@
 """What is timed: one fresh loader (or function), in one or several slices.
 
 A run is started once and then timed in slices, with its workers stopped in
-between, so that several runs can take turns every fraction of a second. The
-speed of a shared core changes within seconds; what takes turns faster than
-that is slowed down alike.
+between, so that several runs can take turns every fraction of a second. What
+slows the machine down for a second then slows them all alike.
 """
 
 import time

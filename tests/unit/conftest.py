@@ -7,6 +7,8 @@ import time
 import psutil
 import pytest
 
+from helpers.measure.load import LoadMeter
+
 _BUSY = """
 import os, sys, time
 if os.fork():
@@ -16,6 +18,35 @@ end = time.monotonic() + 60
 while time.monotonic() < end:
     pass
 """
+
+
+#: How often a test of a timing is tried: wrong code fails every time.
+_TRIES = 3
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Try a test marked ``timed`` again if it fails, since a timing is a draw.
+
+    If other programs used the cores in every failed try, it is skipped in the end.
+    """
+    if pyfuncitem.get_closest_marker("timed") is None:
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+    calm: AssertionError | None = None
+    for _ in range(_TRIES):
+        meter = LoadMeter().start()
+        try:
+            pyfuncitem.obj(**arguments)
+            return True
+        except AssertionError as wrong:
+            load, reason = meter.stop(), str(wrong).partition("\n")[0]
+            if load.accepted:
+                calm = wrong
+    if calm is not None:
+        raise calm
+    pytest.skip(f"other programs used {load.foreign_cores:.1f} cores: {reason}")
 
 
 @pytest.fixture

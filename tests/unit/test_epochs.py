@@ -36,8 +36,7 @@ def test_just_outside_five_percent_is_not_as_good():
     assert record.sweet_spot == Setting(4, False)
 
 
-@pytest.fixture(scope="module")
-def waiting() -> EpochRecord:
+def record_waiting() -> EpochRecord:
     dataset = LatencyBound(samples=32, wait_ms=5)
     return epochs.record(
         lambda workers, pin: DataLoader(
@@ -48,7 +47,14 @@ def waiting() -> EpochRecord:
     )
 
 
-def test_every_setting_is_timed_and_weighed(waiting):
+@pytest.fixture(scope="module")
+def waiting() -> EpochRecord:
+    return record_waiting()
+
+
+@pytest.mark.timed
+def test_every_setting_is_timed_and_weighed():
+    waiting = record_waiting()
     pins = 2 if torch.accelerator.is_available() else 1
     assert len(waiting.epochs) == 2 * pins
     alone, two = (waiting.epochs[Setting(count, False)] for count in (0, 2))

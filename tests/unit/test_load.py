@@ -24,6 +24,7 @@ def test_a_busy_stranger_is_foreign_load(busy_stranger):
     assert not load.accepted
 
 
+@pytest.mark.timed
 def test_own_work_and_that_of_children_is_not_foreign():
     code = "import time\nwhile time.process_time() < 0.4: pass"
     before = own_cpu_seconds()

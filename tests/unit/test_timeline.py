@@ -119,6 +119,7 @@ def test_stages_follow_one_another():
 
 
 @needs_fork
+@pytest.mark.timed
 def test_a_batch_that_waits_in_the_pipe_is_ready_and_not_in_transport():
     dataset = support.Slow([0.001] * 40)
     loader = support.loader(dataset, 1, batch_size=2)

@@ -53,6 +53,7 @@ def test_every_variant_runs_once_per_round_in_changing_order():
     assert (result.frame.groupby("variant", observed=True).size() == 6).all()
 
 
+@pytest.mark.timed
 def test_a_true_difference_is_found_and_has_the_right_size():
     slow = partial(DataLoader, LatencyBound(64, wait_ms=2), batch_size=4)
     fast = partial(DataLoader, LatencyBound(64, wait_ms=1), batch_size=4)
@@ -218,6 +219,7 @@ def test_workers_are_stopped_between_slices_and_ended_by_close():
     assert not any(worker.is_running() for worker in workers)
 
 
+@pytest.mark.timed
 def test_stopping_makes_a_waiting_worker_look_no_faster():
     """What slept through the stop is not counted: about 20 ms per batch."""
     run = LoaderRun(DataLoader(LatencyBound(64, 20), 1, num_workers=2), lambda _: None)
@@ -229,7 +231,7 @@ def test_stopping_makes_a_waiting_worker_look_no_faster():
     finally:
         run.close()
     window = run.window(slices)
-    assert 0.8 <= window.seconds / window.batches / 0.010 <= 1.6
+    assert 0.65 <= window.seconds / window.batches / 0.010 <= 2
 
 
 def test_variants_take_turns_within_a_round():
