@@ -18,6 +18,7 @@ from helpers.advise.model import BatchCosts
 from helpers.advise.objects import streams
 from helpers.advise.tuning.grid import ALONE, WORKERS, Setting
 from helpers.advise.tuning.runs import SampleError
+from helpers.pipeline.datasets import HeavyTailed
 from helpers.pipeline.device import SimulatedDevice
 
 CORES = 2
@@ -148,6 +149,13 @@ def test_a_budget_too_short_for_the_probes_still_says_something():
     assert "The one process is the limit: it makes a batch in" in seen.bottleneck
     assert 0.16 <= seen.costs.fetch < 1
     assert seen.seconds == pytest.approx(0.16, rel=0.5)
+
+
+def test_a_budget_too_short_does_not_blame_the_step_for_what_the_worker_does():
+    loader = DataLoader(HeavyTailed(most=1, size=512), batch_size=16, num_workers=1)
+    seen = diagnose(loader, SimulatedDevice(1), budget_s=0.5)
+    assert any("the budget is short" in note for note in seen.notes)
+    assert seen.bottleneck.startswith("The workers are the limit")
 
 
 def test_a_loop_without_workers_is_not_run_if_the_dataset_may_not_be():

@@ -205,6 +205,10 @@ class _Probing:
         if needed <= self.plan.budget_s:
             return
         costs = BatchCosts.measured(look, look, cost)
+        if self.plan.in_process:
+            # This process made the batches, perhaps on several threads; a worker
+            # has one. What it costs to take a batch over is not known: little.
+            costs = replace(costs, cpu=min(costs.cpu, costs.worker), main=0.0)
         weight = Weight(self.caught.largest, 0)
         samples = look.samples / look.batches
         rough = Probes(costs, costs, samples, weight, None, _waiting(look), False)
