@@ -1,5 +1,6 @@
 """Fixtures that several unit tests share."""
 
+import signal
 import subprocess
 import sys
 import time
@@ -63,6 +64,18 @@ def busy_stranger():
     yield stranger
     stranger.kill()
     starter.stdout.close()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interruptible():
+    """Child processes heed Ctrl-C, also if the tests were started not to.
+
+    A shell lets what it starts in the background ignore it, and children inherit
+    that, but not a handler.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)
