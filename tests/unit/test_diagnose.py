@@ -153,9 +153,10 @@ def test_a_budget_too_short_for_the_probes_still_says_something():
 
 def test_a_budget_too_short_does_not_blame_the_step_for_what_the_worker_does():
     loader = DataLoader(HeavyTailed(most=1, size=512), batch_size=16, num_workers=1)
-    seen = diagnose(loader, SimulatedDevice(1), budget_s=0.5)
+    seen = diagnose(loader, SimulatedDevice(1), budget_s=0.5, threads=2)
     assert any("the budget is short" in note for note in seen.notes)
     assert seen.bottleneck.startswith("The workers are the limit")
+    assert seen.costs.cpu <= seen.costs.worker, "a worker computes on one thread"
 
 
 def test_a_loop_without_workers_is_not_run_if_the_dataset_may_not_be():
